@@ -1,0 +1,1 @@
+"""The compile driver: lowering a traced program to a launchable artifact."""
