@@ -92,11 +92,20 @@ def _element(kind: str, dst: ir.TensorLoad, value: Any, order: str) -> ir.Expr:
 
 
 def _update(
-    kind: str, dst: Any, value: Any, memory_order: str | None, return_prev: bool, use_tma: bool = False
+    kind: str,
+    dst: Any,
+    value: Any,
+    memory_order: str | None,
+    return_prev: bool,
+    use_tma: bool = False,
 ) -> ir.Expr | None:
     what, span = f"T.atomic_{kind}", builder.user_span()
     order = _check_order(what, memory_order, MEMORY_ORDERS, "relaxed")
-    if isinstance(dst, ir.TensorLoad) and not isinstance(value, ir.TensorRegion) and not _is_buffer(value):
+    if (
+        isinstance(dst, ir.TensorLoad)
+        and not isinstance(value, ir.TensorRegion)
+        and not _is_buffer(value)
+    ):
         if use_tma:
             raise TraceError(f"{what}: use_tma needs a tile, found the element {dst}", span)
         call = _element(kind, dst, value, order)
@@ -161,7 +170,12 @@ def atomic_add(
     """
     options = dict(annotations or {})
     return _update(
-        "add", dst, value, options.get("memory_order", memory_order), return_prev, options.get("use_tma", use_tma)
+        "add",
+        dst,
+        value,
+        options.get("memory_order", memory_order),
+        return_prev,
+        options.get("use_tma", use_tma),
     )
 
 
@@ -173,7 +187,9 @@ def atomic_max(
     annotations: Mapping[str, Any] | None = None,
 ) -> ir.Expr | None:
     """Replace by the maximum, atomically. See :func:`atomic_add`."""
-    return _update("max", dst, value, dict(annotations or {}).get("memory_order", memory_order), return_prev)
+    return _update(
+        "max", dst, value, dict(annotations or {}).get("memory_order", memory_order), return_prev
+    )
 
 
 def atomic_min(
@@ -184,7 +200,9 @@ def atomic_min(
     annotations: Mapping[str, Any] | None = None,
 ) -> ir.Expr | None:
     """Replace by the minimum, atomically. See :func:`atomic_add`."""
-    return _update("min", dst, value, dict(annotations or {}).get("memory_order", memory_order), return_prev)
+    return _update(
+        "min", dst, value, dict(annotations or {}).get("memory_order", memory_order), return_prev
+    )
 
 
 def atomic_or(dst: Any, value: Any, memory_order: str | None = None) -> None:
@@ -198,11 +216,16 @@ def _vector(lanes: int, dst: Any, value: Any, return_prev: bool) -> None:
     what, span = f"T.atomic_addx{lanes}", builder.user_span()
     if return_prev:
         raise TraceError(f"{what}: return_prev is not available for vector atomics", span)
-    regions = [to_region(side, [lanes], f"{what}: {name}") for name, side in (("dst", dst), ("value", value))]
+    regions = [
+        to_region(side, [lanes], f"{what}: {name}")
+        for name, side in (("dst", dst), ("value", value))
+    ]
     for region in regions:
         last = region_extents(region)[-1]
         if int(getattr(last, "value", lanes)) != lanes:
-            raise TraceError(f"{what} works on {lanes} consecutive elements, found extent {last}", span)
+            raise TraceError(
+                f"{what} works on {lanes} consecutive elements, found extent {last}", span
+            )
     ATOMIC.emit({"kind": "add"}, dst=regions[0], value=regions[1])
 
 

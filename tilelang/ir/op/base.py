@@ -76,7 +76,9 @@ class TileOp:
         object.__setattr__(self, "op", ir.Op.get(full_name))
         _REGISTRY[full_name] = self
 
-    def call(self, span: ir.Span | None = None, attrs: dict[str, Any] | None = None, **operands: Any) -> T.Evaluate:
+    def call(
+        self, span: ir.Span | None = None, attrs: dict[str, Any] | None = None, **operands: Any
+    ) -> T.Evaluate:
         """Build the statement from named operands (None = absent) and attribute values."""
         args, present = [], 0
         for position, operand in enumerate(self.operands):

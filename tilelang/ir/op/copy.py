@@ -129,7 +129,9 @@ def _merge(options: dict[str, Any], annotations: Mapping[str, Any] | None) -> No
     for key, value in (annotations or {}).items():
         if key not in options:
             known = ", ".join(sorted(options))
-            raise TraceError(f"T.copy: unknown annotation {key!r}; known: {known}", builder.user_span())
+            raise TraceError(
+                f"T.copy: unknown annotation {key!r}; known: {known}", builder.user_span()
+            )
         options[key] = value
     for key, allowed in (("eviction_policy", _EVICTION), ("prefer_instruction", _INSTRUCTIONS)):
         if options.get(key) not in allowed:

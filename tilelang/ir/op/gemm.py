@@ -142,11 +142,18 @@ def gemm(
     """
     span = builder.user_span()
     del annotations
-    regions = {name: to_region(value, what=f"T.gemm: {name}") for name, value in (("A", A), ("B", B), ("C", C))}
+    regions = {
+        name: to_region(value, what=f"T.gemm: {name}")
+        for name, value in (("A", A), ("B", B), ("C", C))
+    }
     shapes = {name: matrix_shape(name, region, span) for name, region in regions.items()}
     m, k = shapes["A"][::-1] if transpose_A else shapes["A"]
     k2, n = shapes["B"][::-1] if transpose_B else shapes["B"]
-    for label, left, right in (("K of A and B", k, k2), ("M of A and C", m, shapes["C"][0]), ("N of B and C", n, shapes["C"][1])):
+    for label, left, right in (
+        ("K of A and B", k, k2),
+        ("M of A and C", m, shapes["C"][0]),
+        ("N of B and C", n, shapes["C"][1]),
+    ):
         if left != right:
             raise TraceError(
                 f"T.gemm: {label} differ: {left} and {right} (A {shapes['A']}{' transposed' if transpose_A else ''}, "

@@ -37,11 +37,17 @@ def _reference(ctx: Any, call: TileCall) -> None:
     out_w = (width + 2 * attrs.pad - span) // attrs.stride + 1
     m = int(ctx.scalar(call.operand("nhw_step"))) * rows + np.arange(rows)[:, None]
     k = int(ctx.scalar(call.operand("c_step"))) * cols + np.arange(cols)[None, :]
-    y = m // out_w % out_h * attrs.stride + k // channels // attrs.kernel * attrs.dilation - attrs.pad
+    y = (
+        m // out_w % out_h * attrs.stride
+        + k // channels // attrs.kernel * attrs.dilation
+        - attrs.pad
+    )
     x = m % out_w * attrs.stride + k // channels % attrs.kernel * attrs.dilation - attrs.pad
     batch, kernel_size = m // (out_h * out_w), attrs.kernel**2 * channels
     inside = (batch < n) & (k < kernel_size) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    picked = image[np.where(inside, batch, 0), np.where(inside, y, 0), np.where(inside, x, 0), k % channels]
+    picked = image[
+        np.where(inside, batch, 0), np.where(inside, y, 0), np.where(inside, x, 0), k % channels
+    ]
     shape = [ctx.scalar(extent) for extent in region_extents(col)]
     values = np.where(inside, picked, np.zeros((), image.dtype))
     ctx.write(col, ctx.cast(values, ctx.dtype(col)).reshape(shape))

@@ -126,13 +126,21 @@ def reduce(
     del annotations
     span = builder.user_span()
     if reduce_type not in REDUCE_KINDS:
-        raise TraceError(f"T.reduce: unknown reduction {reduce_type!r}; known: {', '.join(REDUCE_KINDS)}", span)
+        raise TraceError(
+            f"T.reduce: unknown reduction {reduce_type!r}; known: {', '.join(REDUCE_KINDS)}", span
+        )
     src = to_region(buffer, what="T.reduce: buffer")
     dst = to_region(out, what="T.reduce: out")
     axis = normalize_dim("T.reduce", dim, len(src.region), span)
     _check_output(src, dst, axis, span)
-    if reduce_type.startswith("bit") and not is_int_dtype(dtype_of(src)) and dtype_of(src) != "bool":
-        raise TraceError(f"T.reduce_{reduce_type} needs an integer tile, found {dtype_of(src)}", span)
+    if (
+        reduce_type.startswith("bit")
+        and not is_int_dtype(dtype_of(src))
+        and dtype_of(src) != "bool"
+    ):
+        raise TraceError(
+            f"T.reduce_{reduce_type} needs an integer tile, found {dtype_of(src)}", span
+        )
     if nan_propagate and reduce_type not in _NAN_KINDS:
         raise TraceError(f"T.reduce: nan_propagate is only for {', '.join(_NAN_KINDS)}", span)
     if batch < 1:
@@ -161,7 +169,9 @@ def normalize_dim(what: str, dim: int, rank: int, span: ir.Span | None) -> int:
     return dim % rank
 
 
-def _check_output(src: ir.TensorRegion, dst: ir.TensorRegion, axis: int, span: ir.Span | None) -> None:
+def _check_output(
+    src: ir.TensorRegion, dst: ir.TensorRegion, axis: int, span: ir.Span | None
+) -> None:
     extents = [const_int(extent) for extent in region_extents(src)]
     dropped = extents[:axis] + extents[axis + 1 :]
     kept = [*extents[:axis], 1, *extents[axis + 1 :]]
@@ -174,41 +184,99 @@ def _check_output(src: ir.TensorRegion, dst: ir.TensorRegion, axis: int, span: i
         )
 
 
-def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_sum(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Sum along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "sum", dim, clear, batch, annotations=annotations)
 
 
-def reduce_abssum(buffer: Any, out: Any, dim: int = -1, batch: int = 1, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_abssum(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    batch: int = 1,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Sum of absolute values along ``dim``; always overwrites. See :func:`reduce`."""
     reduce(buffer, out, "abssum", dim, True, batch, annotations=annotations)
 
 
-def reduce_max(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_max(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Maximum along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "max", dim, clear, batch, nan_propagate, annotations)
 
 
-def reduce_min(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_min(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Minimum along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "min", dim, clear, batch, nan_propagate, annotations)
 
 
-def reduce_absmax(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_absmax(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Maximum of absolute values along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "absmax", dim, clear, batch, nan_propagate, annotations)
 
 
-def reduce_bitand(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_bitand(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Bitwise and along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "bitand", dim, clear, batch, annotations=annotations)
 
 
-def reduce_bitor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_bitor(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Bitwise or along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "bitor", dim, clear, batch, annotations=annotations)
 
 
-def reduce_bitxor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: Mapping[str, Any] | None = None) -> None:
+def reduce_bitxor(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Bitwise exclusive or along ``dim``. See :func:`reduce`."""
     reduce(buffer, out, "bitxor", dim, clear, batch, annotations=annotations)

@@ -1,6 +1,6 @@
 """Reducers: an accumulation epoch over parallel iterations, closed into a fragment.
 
-A reducer handle (scope ``local.reducer``) has no readable storage. ``T.reducer_init`` opens an
+A reducer handle (scope ``local.reducer.<kind>``) has no readable storage. ``T.reducer_init`` opens an
 epoch, every ``T.reducer_update`` inside ``T.Parallel`` contributes once per logical iteration, and
 ``T.finalize_reducer`` writes the result. In the IR an update is the call
 ``tl.reducer_update(r[idx], value)``.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from tvm import ir
+from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi.dataclasses import py_class
 
@@ -27,8 +27,10 @@ __all__ = [
     "REDUCER_INIT",
     "REDUCER_KINDS",
     "REDUCER_UPDATE",
+    "SCOPE_PREFIX",
     "ReducerAttrs",
     "accumulate",
+    "alloc_reducer",
     "finalize_reducer",
     "identity",
     "reducer_init",
@@ -37,7 +39,7 @@ __all__ = [
 ]
 
 REDUCER_KINDS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
-SCOPE = "local.reducer"
+SCOPE_PREFIX = "local.reducer."
 
 if "tl.reducer_update" not in set(ir.Op.list_op_names()):
     ir.register_op_attr("tl.reducer_update", "TCallEffectKind", 3)
@@ -60,14 +62,18 @@ def identity(kind: str, dtype: str) -> ir.Expr:
     if kind == "min":
         return T.max_value(dtype) if is_int_dtype(dtype) else T.infinity(dtype)
     if kind == "bitand":
-        return T.const(-1 if dtype.startswith("int") else 2 ** int(dtype.removeprefix("uint")) - 1, dtype)
+        return T.const(
+            -1 if dtype.startswith("int") else 2 ** int(dtype.removeprefix("uint")) - 1, dtype
+        )
     return T.const(0, dtype)
 
 
 def accumulate(kind: str, old: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Combine two arrays elementwise with the reduction ``kind``."""
     fold = {"sum": np.add, "max": np.fmax, "min": np.fmin}.get(kind)
-    fold = fold or {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}[kind]
+    fold = (
+        fold or {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}[kind]
+    )
     return fold(old, value)
 
 
@@ -105,9 +111,62 @@ FINALIZE_REDUCER = TileOp(
 def reducer_kind(what: str, reducer: Any) -> str:
     """The reduction a handle was allocated for; TraceError if it is no reducer."""
     buffer = reducer.source if isinstance(reducer, (ir.TensorLoad, ir.TensorRegion)) else reducer
-    if not is_buffer(buffer) or buffer.scope() != SCOPE:
+    if not is_buffer(buffer) or not buffer.scope().startswith(SCOPE_PREFIX):
         raise TraceError(f"{what} needs a handle made by T.alloc_reducer", builder.user_span())
-    return builder.current().reducers[buffer]
+    return buffer.scope().removeprefix(SCOPE_PREFIX)
+
+
+class ReducerDtypeError(TraceError, AssertionError):
+    """A bitwise reducer was asked for a floating dtype."""
+
+
+def alloc_reducer(
+    shape: Any, dtype: Any = "float32", op: str = "sum", replication: str | None = None
+) -> ir.Var:
+    """Allocate a reducer handle.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        One accumulator per element.
+    dtype : dtype
+        Integer for the bitwise reductions.
+    op : {"sum", "max", "min", "bitand", "bitor", "bitxor"}
+    replication : {"all", "none"}, optional
+        The older style: opened with ``T.clear`` or ``T.fill``, updated with ``r[i] += v``,
+        ``r[i] = T.max(r[i], v)`` or ``T.min``, finalised in place. Only sum, max and min.
+
+    Raises
+    ------
+    TraceError
+        For an unknown reduction or a dtype it cannot have.
+    """
+    span = builder.user_span()
+    kinds = REDUCER_KINDS if replication is None else ("sum", "max", "min")
+    if op not in kinds:
+        raise TraceError(
+            f"T.alloc_reducer: unknown op {op!r}; expected one of {', '.join(kinds)}", span
+        )
+    if replication not in (None, "all", "none"):
+        raise TraceError(
+            f"T.alloc_reducer: replication must be 'all' or 'none', found {replication!r}", span
+        )
+    name = str(dtype)
+    if op.startswith("bit") and not is_int_dtype(name):
+        raise ReducerDtypeError(f"T.alloc_reducer: {op} needs an integer dtype, found {name}", span)
+    extents = [shape] if isinstance(shape, int) else list(shape)
+    tracer = builder.current("T.alloc_reducer")
+    reducer = T.decl_buffer(
+        extents,
+        name,
+        tracer.take_name("reducer"),
+        scope=SCOPE_PREFIX + op,
+        layout=None,
+        data_alignment=max(1, DataType(name).bits // 8),
+        span=span,
+    )
+    tracer.emit(T.AllocBuffer(reducer, span=span))
+    return reducer
 
 
 def reducer_init(reducer: Any, init: Any = None) -> None:
@@ -178,8 +237,12 @@ def finalize_reducer(
     region = to_region(reducer)
     total = int(np.prod([int(extent) for extent in region_extents(region)]))
     if batch > total:
-        raise TraceError(f"T.finalize_reducer: batch {batch} exceeds total output elements {total}", span)
+        raise TraceError(
+            f"T.finalize_reducer: batch {batch} exceeds total output elements {total}", span
+        )
     if total % batch:
-        raise TraceError(f"T.finalize_reducer: batch {batch} must evenly divide the {total} outputs", span)
+        raise TraceError(
+            f"T.finalize_reducer: batch {batch} must evenly divide the {total} outputs", span
+        )
     target = None if dst is None else to_region(dst, what="T.finalize_reducer: dst")
     FINALIZE_REDUCER.emit({"kind": kind, "batch": int(batch)}, reducer=region, dst=target)

@@ -50,11 +50,19 @@ def _scan(kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
     axis = normalize_dim(what, dim, len(source.region), span)
     extents = [[const_int(e) for e in region_extents(r)] for r in (source, target)]
     if extents[0] != extents[1]:
-        raise TraceError(f"{what}: src {tuple(extents[0])} and dst {tuple(extents[1])} differ in shape", span)
+        raise TraceError(
+            f"{what}: src {tuple(extents[0])} and dst {tuple(extents[1])} differ in shape", span
+        )
     SCAN.emit({"kind": kind, "dim": axis, "reverse": bool(reverse)}, src=source, dst=target)
 
 
-def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: Mapping[str, Any] | None = None) -> None:
+def cumsum(
+    src: Any,
+    dst: Any = None,
+    dim: int = 0,
+    reverse: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Inclusive running sum along ``dim``, in place unless ``dst`` is given.
 
     Parameters
@@ -69,7 +77,13 @@ def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annot
     _scan("sum", src, dst, dim, reverse)
 
 
-def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: Mapping[str, Any] | None = None) -> None:
+def cummax(
+    src: Any,
+    dst: Any = None,
+    dim: int = 0,
+    reverse: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
     """Inclusive running maximum along ``dim``; NaN are ignored. See :func:`cumsum`."""
     del annotations
     _scan("max", src, dst, dim, reverse)

@@ -27,7 +27,9 @@ def _reference(ctx: Any, call: TileCall) -> None:
     ctx.write(dst, ctx.cast(np.swapaxes(ctx.read(call.operand("src")), -1, -2), ctx.dtype(dst)))
 
 
-TRANSPOSE = TileOp("transpose", TransposeAttrs, (Operand("src", "r"), Operand("dst", "w")), _reference)
+TRANSPOSE = TileOp(
+    "transpose", TransposeAttrs, (Operand("src", "r"), Operand("dst", "w")), _reference
+)
 
 
 def transpose(src: Any, dst: Any, annotations: Mapping[str, Any] | None = None) -> None:
@@ -46,7 +48,10 @@ def transpose(src: Any, dst: Any, annotations: Mapping[str, Any] | None = None) 
     """
     del annotations
     span = builder.user_span()
-    source, target = to_region(src, what="T.transpose: src"), to_region(dst, what="T.transpose: dst")
+    source, target = (
+        to_region(src, what="T.transpose: src"),
+        to_region(dst, what="T.transpose: dst"),
+    )
     left, right = ([const_int(e) for e in region_extents(r)] for r in (source, target))
     if len(left) < 2 or left[:-2] + left[-2:][::-1] != right:
         raise TraceError(f"T.transpose: src {tuple(left)} does not give dst {tuple(right)}", span)

@@ -77,7 +77,8 @@ def _scaled(src: ir.Var, old_bits: int, new_bits: int, span: ir.Span | None) -> 
         scaled: Any = last * old_bits // new_bits
     elif size * old_bits % new_bits:
         raise ViewError(
-            f"T.view: {size} elements of {old_bits} bits are no whole number of {new_bits}-bit elements", span
+            f"T.view: {size} elements of {old_bits} bits are no whole number of {new_bits}-bit elements",
+            span,
         )
     else:
         scaled = size * old_bits // new_bits
@@ -86,4 +87,8 @@ def _scaled(src: ir.Var, old_bits: int, new_bits: int, span: ir.Span | None) -> 
 
 def _total(shape: Sequence[Any]) -> int | None:
     sizes = [const_int(extent) for extent in shape]
-    return None if any(size is None for size in sizes) else math.prod(s for s in sizes if s is not None)
+    return (
+        None
+        if any(size is None for size in sizes)
+        else math.prod(s for s in sizes if s is not None)
+    )
