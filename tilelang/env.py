@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, overload
 
-from tilelang.errors import TileLangError
+from tilelang.errors import EnvVarError
 
 __all__ = [
     "CacheState",
@@ -44,10 +44,6 @@ __all__ = [
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
-
-
-class EnvVarError(TileLangError, ValueError):
-    """An environment variable holds text that cannot be understood."""
 
 
 class EnvVar:

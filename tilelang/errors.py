@@ -25,7 +25,9 @@ __all__ = [
     "CacheError",
     "CodegenError",
     "DeviceCompileError",
+    "EnvVarError",
     "LaunchError",
+    "LayoutError",
     "LoweringError",
     "PassConfigError",
     "SemanticError",
@@ -89,6 +91,16 @@ class SemanticError(TileLangError, ValueError):
 @tvm_ffi.register_error
 class PassConfigError(TileLangError, ValueError):
     """A pass configuration has an unknown key or a value of the wrong type."""
+
+
+@tvm_ffi.register_error
+class EnvVarError(TileLangError, ValueError):
+    """An environment variable holds text that cannot be understood."""
+
+
+@tvm_ffi.register_error
+class LayoutError(TileLangError, ValueError):
+    """A layout is malformed, does not fit its buffer, or maps two elements to one place."""
 
 
 @tvm_ffi.register_error
