@@ -1,0 +1,165 @@
+"""Kernels inside ``torch.compile``: one torch operator that launches any kernel.
+
+Dynamo cannot look into a native call, so a kernel called while a graph is captured goes through
+``torch.ops.tilelang.launch``. The operator names the kernel by its content key, never by a counter:
+graphs are cached on disk by what they contain. Arguments travel sorted by kind, because an
+operator's schema is fixed: tensors read, tensors written, integers, floats.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tilelang.engine.expr_program import IntExpr, Sym, symbols
+from tilelang.engine.launch_plan import LaunchPlan, Param
+from tilelang.errors import LaunchError
+from tilelang.ir.dtype import dtype as as_dtype
+
+if TYPE_CHECKING:
+    from tilelang.jit.kernel import JITKernel
+
+__all__ = ["launch_in_graph", "publish"]
+
+_KERNELS: weakref.WeakValueDictionary[str, JITKernel] = weakref.WeakValueDictionary()
+
+_LIBRARY = torch.library.Library("tilelang", "FRAGMENT")
+_LIBRARY.define(
+    "launch(str kernel, Tensor?[] reads, Tensor(a!)[] writes, SymInt[] ints, float[] floats)"
+    " -> Tensor[]"
+)
+
+
+def publish(key: str, kernel: JITKernel) -> None:
+    """Make ``kernel`` reachable for graphs as long as somebody holds it."""
+    _KERNELS[key] = kernel
+
+
+def launch_in_graph(kernel: JITKernel, args: Sequence[Any]) -> Any:
+    """Call ``kernel`` as an operator of the graph that is being captured."""
+    lists: dict[str, list[Any]] = {"reads": [], "writes": [], "ints": [], "floats": []}
+    for param, value in zip(kernel.inputs, args, strict=True):
+        lists[_list_of(param)].append(value)
+    found = torch.ops.tilelang.launch(kernel.graph_key, *lists.values())
+    if kernel.returns_list:
+        return found
+    return found[0] if found else None
+
+
+def _list_of(param: Param) -> str:
+    if param.kind == "tensor":
+        return "writes" if "w" in param.access else "reads"
+    return "floats" if "float" in param.dtype else "ints"
+
+
+def _kernel(key: str) -> JITKernel:
+    kernel = _KERNELS.get(key)
+    if kernel is None:
+        raise LaunchError(
+            "a compiled graph uses a TileLang kernel that is not loaded in this process; keep a "
+            "reference to the kernel as long as the graph is used"
+        )
+    return kernel
+
+
+def _arguments(plan: LaunchPlan, *lists: Sequence[Any]) -> list[Any]:
+    streams = dict(zip(("reads", "writes", "ints", "floats"), map(iter, lists), strict=True))
+    return [next(streams[_list_of(param)]) for param in plan.inputs()]
+
+
+def _launch(key: str, reads: Any, writes: Any, ints: Any, floats: Any) -> list[torch.Tensor]:
+    kernel = _kernel(key)
+    found = kernel.torch_function(*_arguments(kernel.plan, reads, writes, ints, floats))
+    if found is None:
+        return []
+    return list(found) if kernel.returns_list else [found]
+
+
+def _launch_fake(key: str, reads: Any, writes: Any, ints: Any, floats: Any) -> list[torch.Tensor]:
+    """Shapes of the outputs, for tensors without data and possibly symbolic sizes."""
+    plan = _kernel(key).plan
+    args = _arguments(plan, reads, writes, ints, floats)
+    values = _bind_symbols(plan, args)
+    device = next((a.device for a in args if isinstance(a, torch.Tensor)), torch.device("cpu"))
+    return [_fake_output(plan.params[index], values, device) for index in plan.returns]
+
+
+def _fake_output(param: Param, values: dict[int, Any], device: torch.device) -> torch.Tensor:
+    shape = [_evaluate(extent, values) for extent in param.shape]
+    dtype = as_dtype(param.dtype)
+    storage = dtype.as_torch()
+    per_element = storage.itemsize * 8 // dtype.bits
+    if per_element > 1:
+        shape[-1] = (shape[-1] + per_element - 1) // per_element
+    return torch.empty(shape, dtype=storage, device=device)
+
+
+def _bind_symbols(plan: LaunchPlan, args: Sequence[Any]) -> dict[int, Any]:
+    values: dict[int, Any] = {}
+    extents: list[tuple[IntExpr, Any]] = []
+    for param, value in zip(plan.inputs(), args, strict=True):
+        if param.symbol is not None:
+            values[param.symbol] = value
+        elif isinstance(value, torch.Tensor) and param.kind == "tensor":
+            extents += zip(param.shape, value.shape, strict=True)
+            extents += zip(param.strides or (), value.stride(), strict=False)
+    progress = True
+    while progress:
+        progress = False
+        for expr, extent in extents:
+            unknown = {index for index in symbols(expr) if index not in values}
+            if len(unknown) == 1:
+                values[(index := unknown.pop())] = _solve(expr, index, extent, values)
+                progress = True
+    return values
+
+
+def _solve(expr: IntExpr, index: int, extent: Any, values: dict[int, Any]) -> Any:
+    """The value of the one unknown symbol of an expression that is linear in it."""
+    if isinstance(expr, Sym):
+        return extent
+    at_zero, at_one = (_evaluate(expr, {**values, index: x}) for x in (0, 1))
+    return (extent - at_zero) // (at_one - at_zero)
+
+
+# Without the 64-bit wrap of the launcher: sizes here may be symbols of torch, not integers.
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "min": torch.sym_min,
+    "max": torch.sym_max,
+    "not": torch.sym_not,
+    "and": lambda a, b: b if a else a,
+    "or": lambda a, b: a if a else b,
+    "select": lambda condition, a, b: a if condition else b,
+}
+
+
+def _evaluate(expr: IntExpr, values: dict[int, Any]) -> Any:
+    if isinstance(expr, int):
+        return expr
+    if isinstance(expr, Sym):
+        return values[expr.index]
+    return _OPERATORS[expr[0]](*(_evaluate(operand, values) for operand in expr[1:]))
+
+
+_LIBRARY.impl("launch", _launch, "CompositeExplicitAutograd")
+torch.library.register_fake("tilelang::launch", _launch_fake, lib=_LIBRARY)
