@@ -26,6 +26,11 @@ def canonical_execution_backend(name: str | None) -> str:
     return "auto" if name is None else _ALIASES.get(name, name)
 
 
+def always_available() -> bool:
+    """Return true: the execution backend needs nothing beyond what TileLang itself needs."""
+    return True
+
+
 @dataclass(frozen=True)
 class ExecutionBackendSpec:
     """One line of a manifest: an execution backend and what it asks of the compiler.
@@ -50,7 +55,7 @@ class ExecutionBackendSpec:
     """
 
     name: str
-    is_available: Callable[[], bool]
+    is_available: Callable[[], bool] = always_available
     supports_target: Callable[[Target], bool] | None = None
     enable_host_codegen: bool = False
     enable_device_compile: bool = False

@@ -39,6 +39,7 @@ _Detector: TypeAlias = "Callable[[], TargetLike | None]"
 _Normalizer: TypeAlias = "Callable[[TargetLike], TargetLike | None]"
 
 _TARGET_DETECTORS: dict[str, _Detector] = {}
+_DETECTOR_RANKS: dict[str, int] = {}
 _TARGET_NORMALIZERS: dict[str, _Normalizer] = {}
 _DETECTORS_OF_DEVICE: dict[str, list[str]] = {}
 _KIND_ALIASES: dict[tuple[str, str], str] = {}
@@ -55,8 +56,9 @@ def register_target_detector(
     *,
     override: bool = False,
     device_type: str | None = None,
+    rank: int = 100,
 ) -> None:
-    """Add a detector to the end of the order ``auto`` tries.
+    """Add a detector to the order ``auto`` tries.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ def register_target_detector(
         Replace a detector of this name in its place.
     device_type : str, optional
         The ``torch.device`` type of the tensors that live on this device.
+    rank : int
+        Detectors of lower rank are tried first, equal ones in order of registration.
 
     Raises
     ------
@@ -76,6 +80,10 @@ def register_target_detector(
         The name is taken and ``override`` is false.
     """
     _register(_TARGET_DETECTORS, "detector", name, detect, override)
+    _DETECTOR_RANKS[name] = rank
+    ordered = sorted(_TARGET_DETECTORS.items(), key=lambda item: _DETECTOR_RANKS.get(item[0], 100))
+    _TARGET_DETECTORS.clear()
+    _TARGET_DETECTORS.update(ordered)
     if device_type is not None:
         names = _DETECTORS_OF_DEVICE.setdefault(device_type, [])
         if name not in names:

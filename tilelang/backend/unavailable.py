@@ -23,8 +23,11 @@ class UnavailablePart:
     part: str
 
     def __call__(self, *arguments: Any) -> Any:
-        usable = backends_that_compile()
-        raise UnsupportedError.on_backend(self.part, self.backend, usable)
+        usable = ", ".join(backends_that_compile()) or "none"
+        raise UnsupportedError(
+            f"backend '{self.backend}' is declared but cannot compile kernels yet: {self.part} is "
+            f"not part of this version; backends that can: {usable}"
+        )
 
 
 def backends_that_compile() -> tuple[str, ...]:

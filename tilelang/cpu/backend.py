@@ -8,14 +8,18 @@ from tilelang.backend.lazy import LazyFunction
 from tilelang.backend.module import BackendModule
 from tilelang.backend.pass_pipeline.pipeline import PassPipeline
 from tilelang.backend.registry import register_backend
+from tilelang.backend.target import register_fallback_target, register_target_normalizer
 from tilelang.cpu.execution_backend import EXECUTION_BACKENDS
-from tilelang.cpu.target import KINDS
+from tilelang.cpu.target import KINDS, local_cpu_target, normalize_cpu_target
 
 __all__ = ["CPU_BACKEND"]
 
 _LOWER = LazyFunction("tilelang.cpu.pipeline:lower_cpu")
 _BUILD_C = LazyFunction("tilelang.cpu.codegen:build_c")
 _BUILD_LLVM = LazyFunction("tilelang.cpu.codegen:build_llvm")
+
+register_target_normalizer("cpu", normalize_cpu_target)
+register_fallback_target(local_cpu_target, device_type="cpu")
 
 CPU_BACKEND = register_backend(
     BackendModule(

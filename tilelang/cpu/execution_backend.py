@@ -13,15 +13,10 @@ def _is_c_source(target: Target) -> bool:
     return str(target.kind.name) == "c"
 
 
-def _always() -> bool:
-    return True
-
-
 EXECUTION_BACKENDS = (
-    ExecutionBackendSpec("cython", is_available=_always, supports_target=_is_c_source),
+    ExecutionBackendSpec("cython", supports_target=_is_c_source),
     ExecutionBackendSpec(
         "tvm_ffi",
-        is_available=_always,
         enable_host_codegen=True,
         enable_device_compile=True,
     ),

@@ -11,11 +11,7 @@ from typing import Any
 import tvm_ffi
 from tvm.target import Target
 
-from tilelang.backend.target import (
-    TargetLike,
-    register_fallback_target,
-    register_target_normalizer,
-)
+from tilelang.backend.target import TargetLike
 
 __all__ = ["KINDS", "is_cpu_target", "local_cpu_target", "normalize_cpu_target"]
 
@@ -98,7 +94,3 @@ def normalize_cpu_target(target: TargetLike) -> TargetLike | None:
     if isinstance(target, dict) and target.get("kind") == "cpu":
         return {**target, "kind": "llvm"}
     return None
-
-
-register_target_normalizer("cpu", normalize_cpu_target)
-register_fallback_target(local_cpu_target, device_type="cpu")

@@ -4,18 +4,19 @@ from tilelang.backend.pass_pipeline.observer import PassObserver, active_observe
 from tilelang.backend.pass_pipeline.observers import (
     DiffObserver,
     DumpObserver,
+    HtmlDiffObserver,
     InvariantObserver,
     TimingObserver,
+    TimingReport,
     TimingRow,
 )
-from tilelang.backend.pass_pipeline.pipeline import (
+from tilelang.backend.pass_pipeline.pipeline import PassPipeline, run_steps
+from tilelang.backend.pass_pipeline.step import (
     TARGET,
     IRLevel,
     PassFunction,
-    PassPipeline,
     PassStep,
     neutral,
-    run_steps,
     tvm_pass,
 )
 
@@ -23,6 +24,7 @@ __all__ = [
     "TARGET",
     "DiffObserver",
     "DumpObserver",
+    "HtmlDiffObserver",
     "IRLevel",
     "InvariantObserver",
     "PassFunction",
@@ -30,6 +32,7 @@ __all__ = [
     "PassPipeline",
     "PassStep",
     "TimingObserver",
+    "TimingReport",
     "TimingRow",
     "active_observers",
     "neutral",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from tvm.ir import IRModule
 from tvm.target import Target
 
-if TYPE_CHECKING:
-    from tilelang.backend.pass_pipeline.pipeline import PassStep
+from tilelang.backend.pass_pipeline.step import PassStep
 
 __all__ = ["PassObserver", "active_observers", "observe"]
 
@@ -30,6 +28,9 @@ class PassObserver:
         self, step: PassStep, before: IRModule, after: IRModule, target: Target, seconds: float
     ) -> None:
         """Called when ``step`` has turned ``before`` into ``after`` in ``seconds``."""
+
+    def finish(self) -> None:
+        """Called when the pipeline ended, also by an error."""
 
 
 _OBSERVERS: ContextVar[tuple[PassObserver, ...]] = ContextVar("tilelang_observers", default=())

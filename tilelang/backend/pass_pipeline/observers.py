@@ -1,4 +1,4 @@
-"""Observers that ship: timing, IR dump, before/after diff, invariants."""
+"""The observers that ship: timing, IR dump, before/after diff, invariants."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from tvm.ir import IRModule
 from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.observer import PassObserver
-from tilelang.backend.pass_pipeline.pipeline import IRLevel, PassStep
+from tilelang.backend.pass_pipeline.step import IRLevel, PassStep
 
-__all__ = ["DiffObserver", "DumpObserver", "InvariantObserver", "TimingObserver", "TimingRow"]
+__all__ = [
+    "DiffObserver",
+    "DumpObserver",
+    "HtmlDiffObserver",
+    "InvariantObserver",
+    "TimingObserver",
+    "TimingReport",
+    "TimingRow",
+]
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,23 @@ class TimingObserver(PassObserver):
         return "\n".join([*lines, f"{total:9.3f} ms  total of {len(self.rows)} passes"])
 
 
+class TimingReport(TimingObserver):
+    """Prints the table of a :class:`TimingObserver` when the pipeline ends."""
+
+    def __init__(self, title: str, threshold_ms: float = 0.0, stream: TextIO | None = None) -> None:
+        super().__init__(threshold_ms)
+        self.title = title
+        self.stream = stream
+
+    def finish(self) -> None:
+        print(f"passes of {self.title}:\n{self.render()}", file=self.stream or sys.stderr)
+
+
+def _file_name(number: int, step: PassStep, suffix: str) -> str:
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in step.name)
+    return f"{number:02d}_{safe}{suffix}"
+
+
 class DumpObserver(PassObserver):
     """Writes the module after every pass to ``<folder>/<number>_<pass>.py``."""
 
@@ -68,8 +93,7 @@ class DumpObserver(PassObserver):
         self, step: PassStep, before: IRModule, after: IRModule, target: Target, seconds: float
     ) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in step.name)
-        path = self.folder / f"{len(self.written):02d}_{safe}.py"
+        path = self.folder / _file_name(len(self.written), step, ".py")
         path.write_text(after.script(), encoding="utf-8")
         self.written.append(path)
 
@@ -96,6 +120,30 @@ class DiffObserver(PassObserver):
         text = "\n".join(lines)
         if text:
             print(text, file=self.stream or sys.stderr)
+
+
+class HtmlDiffObserver(PassObserver):
+    """Writes what each pass changed side by side to ``<folder>/<number>_<pass>.html``."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._count = 0
+
+    def after(
+        self, step: PassStep, before: IRModule, after: IRModule, target: Target, seconds: float
+    ) -> None:
+        number, self._count = self._count, self._count + 1
+        if before.same_as(after):
+            return
+        page = difflib.HtmlDiff(wrapcolumn=100).make_file(
+            before.script().splitlines(),
+            after.script().splitlines(),
+            f"before {step.name}",
+            f"after {step.name}",
+            context=True,
+        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _file_name(number, step, ".html")).write_text(page, encoding="utf-8")
 
 
 class InvariantObserver(PassObserver):

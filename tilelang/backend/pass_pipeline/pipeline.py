@@ -13,121 +13,21 @@ error that names the pass, the kernel and the user's line.
 
 from __future__ import annotations
 
-import enum
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 from tvm.ir import IRModule
 from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.observer import active_observers
+from tilelang.backend.pass_pipeline.session import session
+from tilelang.backend.pass_pipeline.step import PassFunction, PassStep
 from tilelang.errors import BackendError, LoweringError, TileLangError
 
-__all__ = [
-    "TARGET",
-    "IRLevel",
-    "PassFunction",
-    "PassPipeline",
-    "PassStep",
-    "neutral",
-    "run_steps",
-    "tvm_pass",
-]
-
-PassFunction: TypeAlias = Callable[[IRModule, Target], IRModule]
-
-
-class IRLevel(enum.IntEnum):
-    """What a module has become; each level has invariants checked while tests run."""
-
-    TRACED = 0
-    """Tile operations, parallel loops and launches, as the user wrote them."""
-    LOOPS = 1
-    """No tile operation is left: loops, loads and stores."""
-    STORAGE = 2
-    """Every buffer has its place and size; accesses are flat."""
-    CODEGEN = 3
-    """Split by calling convention; only what the code generator prints."""
-
-
-@dataclass(frozen=True)
-class PassStep:
-    """One pass of a pipeline.
-
-    Parameters
-    ----------
-    run : callable
-        ``(mod, target) -> mod``; must not change its argument.
-    reason : str
-        Why the pass is needed and why here, in one sentence.
-    name : str
-        Shown in timings, dumps and messages.
-    establishes : IRLevel, optional
-        The level that holds from here on.
-    """
-
-    run: PassFunction
-    reason: str
-    name: str = ""
-    establishes: IRLevel | None = None
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            object.__setattr__(self, "name", _name_of(self.run))
-        if not self.reason.strip():
-            raise BackendError(f"pass '{self.name}' gives no reason for its place")
-
-
-class _Target:
-    """Stands for the compile target among the arguments of :func:`tvm_pass`."""
-
-
-TARGET: Final = _Target()
-
-
-def tvm_pass(
-    factory: Callable[..., Any],
-    reason: str,
-    *arguments: Any,
-    establishes: IRLevel | None = None,
-) -> PassStep:
-    """Return a step that runs the stock pass ``factory(*arguments)``.
-
-    ``TARGET`` among the arguments becomes the compile target. The pass is made anew for each run,
-    so that importing a pipeline does not build any.
-    """
-    name = _name_of(factory)
-
-    def run(mod: IRModule, target: Target) -> IRModule:
-        values = [target if argument is TARGET else argument for argument in arguments]
-        return factory(*values)(mod)
-
-    return PassStep(run, reason, name, establishes)
-
-
-def neutral(
-    function: Callable[[IRModule], IRModule],
-    reason: str,
-    *,
-    name: str = "",
-    establishes: IRLevel | None = None,
-) -> PassStep:
-    """Return a step for a pass that does not look at the target."""
-
-    def run(mod: IRModule, target: Target) -> IRModule:
-        return function(mod)
-
-    return PassStep(run, reason, name or _name_of(function), establishes)
-
-
-def _name_of(function: Any) -> str:
-    for attribute in ("__name__", "path"):
-        if isinstance(name := getattr(function, attribute, None), str):
-            return name
-    return type(function).__name__
+__all__ = ["PassPipeline", "run_steps"]
 
 
 def run_steps(steps: Iterable[PassStep], mod: IRModule, target: Target) -> IRModule:
@@ -214,8 +114,13 @@ class PassPipeline:
         object.__setattr__(self, "body", value)
 
     def lower(self, mod: IRModule, target: Target) -> IRModule:
-        """Run the pipeline on ``mod``; see :func:`run_steps` for errors and observers."""
-        if isinstance(self.body, tuple):
-            return run_steps(self.body, mod, target)
-        with _located(self.name, mod):
-            return self.body(mod, target)
+        """Run the pipeline on ``mod``; see :func:`run_steps` for errors.
+
+        The observers installed by the caller see every step, and so do those that the pass
+        configuration or the environment asks for (timing, dump, diff).
+        """
+        with session(mod):
+            if isinstance(self.body, tuple):
+                return run_steps(self.body, mod, target)
+            with _located(self.name, mod):
+                return self.body(mod, target)

@@ -1,0 +1,1 @@
+"""The CUDA backend and its CuTe DSL variant: target kind ``cuda``."""

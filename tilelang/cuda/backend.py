@@ -1,0 +1,36 @@
+"""The manifest of the CUDA backend."""
+
+from __future__ import annotations
+
+from tilelang.backend.device_codegen import DeviceCodegen
+from tilelang.backend.host_codegen import STANDARD_HOST_CODEGENS
+from tilelang.backend.module import BackendModule
+from tilelang.backend.registry import register_backend
+from tilelang.backend.target import register_target_detector, register_target_normalizer
+from tilelang.backend.unavailable import UnavailablePart
+from tilelang.cuda.execution_backend import EXECUTION_BACKENDS
+from tilelang.cuda.pipeline import CUDA_PIPELINE
+from tilelang.cuda.target import detect_cuda_target, is_cuda_target, normalize_cuda_target
+
+__all__ = ["CUDA_BACKEND"]
+
+_CODEGEN = UnavailablePart("cuda", "generating device code")
+
+register_target_normalizer("cuda", normalize_cuda_target)
+register_target_detector("cuda", detect_cuda_target, device_type="cuda", rank=10)
+
+CUDA_BACKEND = register_backend(
+    BackendModule(
+        name="cuda",
+        target_kinds=("cuda",),
+        pipelines={"cuda": CUDA_PIPELINE},
+        device_codegens={"cuda": DeviceCodegen("cuda", _CODEGEN, _CODEGEN)},
+        execution_backends=EXECUTION_BACKENDS,
+        supports_target=is_cuda_target,
+        host_codegens=STANDARD_HOST_CODEGENS,
+        callbacks={
+            "tilelang_callback_cuda_validate": UnavailablePart("cuda", "checking CUDA source"),
+            "tilelang_callback_cuda_compile": UnavailablePart("cuda", "compiling CUDA source"),
+        },
+    )
+)

@@ -1,0 +1,1 @@
+"""The ROCm backend: target kind ``hip``."""

@@ -1,0 +1,1 @@
+"""The WebGPU backend: target kind ``webgpu``."""
