@@ -1,0 +1,80 @@
+"""The passes of the CPU backend, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tvm
+from tvm import tirx as T
+from tvm.ir import IRModule
+from tvm.target import Target
+
+from tilelang.backend.pass_pipeline.pipeline import run_steps
+from tilelang.backend.pass_pipeline.step import IRLevel, PassStep, neutral, tvm_pass
+from tilelang.cpu.op import Lowering
+from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
+from tilelang.cpu.transform.sequential import drop_thread_loops, sequential_loops
+from tilelang.cpu.transform.storage import plan_storage
+from tilelang.cpu.transform.worker import block_loop, make_worker, pointer_body
+from tilelang.transform.guard_accesses import guard_accesses
+
+__all__ = ["CPU_STEPS", "lower_cpu"]
+
+_P = T.transform
+
+
+def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[IRModule], IRModule]:
+    """A module pass from a function rewrite."""
+
+    def run(mod: IRModule) -> IRModule:
+        return tvm.IRModule({gv.name_hint: rewrite(func) for gv, func in mod.functions.items()})
+
+    run.__name__ = name
+    return run
+
+
+def _lower_ops(func: T.PrimFunc) -> T.PrimFunc:
+    return lower_element_updates(lower_tile_ops(func, Lowering(vector_bytes=64)))
+
+
+def _pack(mod: IRModule) -> IRModule:
+    functions = {}
+    for gv, func in mod.functions.items():
+        name = gv.name_hint
+        worker, body = make_worker(name, func)
+        functions[f"__tvm_ffi_{name}"] = worker
+        functions[f"{name}_body"] = body
+    return tvm.IRModule(functions)
+
+
+def _bind_host(mod: IRModule, target: Target) -> IRModule:
+    return _P.BindTarget(target.without_host() if hasattr(target, "without_host") else target)(mod)
+
+
+CPU_STEPS: tuple[PassStep, ...] = (
+    neutral(_each("drop_thread_loops", drop_thread_loops), "a block is one thread"),
+    neutral(
+        _each("lower_tile_ops", _lower_ops), "everything below works on loops", establishes=IRLevel.LOOPS
+    ),
+    neutral(_each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"),
+    neutral(_each("sequential_loops", sequential_loops), "parallel nests are spent once guarded"),
+    tvm_pass(_P.ConvertSSA, "the guarded and the plain copy of a nest share variables"),
+    neutral(_each("block_loop", block_loop), "one function runs many blocks"),
+    neutral(
+        _each("pointer_body", pointer_body), "code generators take flat buffers and pointers"
+    ),
+    neutral(
+        _each("plan_storage", plan_storage), "needs flat buffers to know sizes", establishes=IRLevel.STORAGE
+    ),
+    tvm_pass(_P.VectorizeLoop, "needs flat buffers", True),
+    tvm_pass(_P.UnrollLoop, "explicit unrolls are part of op bodies"),
+    tvm_pass(_P.StmtSimplify, "offsets become short"),
+    neutral(_pack, "the launcher calls packed functions"),
+    PassStep(_bind_host, "intrinsic rules depend on the target", "BindTarget"),
+    tvm_pass(_P.LowerIntrin, "last: nothing below knows intrinsics", establishes=IRLevel.CODEGEN),
+)
+
+
+def lower_cpu(mod: IRModule, target: Target) -> IRModule:
+    """Lower device functions to workers for ``target`` (kind ``llvm`` or ``c``)."""
+    return run_steps(CPU_STEPS, mod, target)

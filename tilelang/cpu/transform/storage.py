@@ -1,0 +1,61 @@
+"""Decide where tiles live: on the stack of the worker, or in its scratch arena."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import DataType, ir
+from tvm import tirx as T
+from tvm_ffi import structural_map, structural_walk
+
+from tilelang.ir.expr import const_int, dtype_of
+
+__all__ = ["ALIGNMENT", "STACK_LIMIT", "plan_storage"]
+
+ALIGNMENT = 64
+"""Bytes. A tile starts on a cache line."""
+STACK_LIMIT = 256 * 1024
+"""Bytes of tiles kept on the stack; what does not fit goes to the arena, largest first."""
+
+
+def _bytes(buffer: ir.Var) -> int:
+    size = const_int(buffer.shape[0])
+    assert size is not None, f"{buffer.name} has no constant size"
+    return -(-size * DataType(dtype_of(buffer)).bits // 8)
+
+
+def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
+    """Move tiles beyond the stack limit to the arena.
+
+    Sets the attributes ``tl.scratch`` (the arena's pointer variable, a new last parameter) and
+    ``tl.scratch_bytes``.
+
+    Before: ``S = T.alloc_buffer((1048576,), scope="shared")``. After:
+    ``S = T.decl_buffer((1048576,), data=scratch + 0)``.
+    """
+    allocs: list[T.AllocBuffer] = []
+    structural_walk(func.body, (T.AllocBuffer, allocs.append))
+    buffers = {stmt.buffer: _bytes(stmt.buffer) for stmt in allocs}
+    total = sum(buffers.values())
+    offsets: dict[ir.Var, int] = {}
+    used = 0
+    for buffer, size in sorted(buffers.items(), key=lambda item: -item[1]):
+        if total <= STACK_LIMIT:
+            break
+        offsets[buffer] = used
+        used += -(-size // ALIGNMENT) * ALIGNMENT
+        total -= size
+    scratch = T.Var("scratch", "handle")
+
+    def on_alloc(stmt: T.AllocBuffer) -> Any:
+        offset = offsets.get(stmt.buffer)
+        if offset is None:
+            return stmt
+        pointer = ir.Call(
+            ir.Op.get("tirx.handle_add_byte_offset"), [scratch, T.const(offset, "int64")], ret_ty="handle"
+        )
+        return T.DeclBuffer(stmt.buffer, data=pointer, span=stmt.span)
+
+    body = structural_map(func.body, (T.AllocBuffer, on_alloc)) if offsets else func.body
+    result = T.PrimFunc([*func.params, scratch], body, attrs=func.attrs, span=func.span)
+    return result.with_attr("tl.scratch_bytes", used)

@@ -1,0 +1,153 @@
+"""The compile driver: from a traced program to a compiled artifact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+from tvm import tirx as T
+
+from tilelang.backend import create_backend_context
+from tilelang.backend.context import BackendContext
+from tilelang.engine.artifact import CompiledArtifact
+from tilelang.engine.host_plan import DeviceFunction, split_launches
+from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan
+from tilelang.engine.param import KernelParam
+from tilelang.errors import SemanticError
+
+__all__ = ["LaunchFacts", "lower", "lower_with_context"]
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """What passes learn about a launch, as attributes of the device function."""
+
+    scratch_bytes: str = "tl.scratch_bytes"
+    flags: str = "tl.launch_flags"
+
+
+_FACTS = LaunchFacts()
+
+
+def lower(
+    func_or_mod: Any,
+    target: Any = "auto",
+    target_host: Any = None,
+    runtime_only: bool = False,
+    enable_host_codegen: bool = False,
+    enable_device_compile: bool = False,
+    execution_backend: str | None = "auto",
+) -> CompiledArtifact:
+    """Lower a traced function for ``target``.
+
+    Parameters
+    ----------
+    func_or_mod : PrimFunc or IRModule with one function
+    target, target_host : target, str or dict
+        ``"auto"`` takes the enclosing target, else the best device of this machine.
+    runtime_only : bool
+        Leave the IR modules out of the result.
+    enable_host_codegen, enable_device_compile : bool
+        Accepted for compatibility; the execution backend decides.
+
+    Raises
+    ------
+    TileLangError
+        With the user's line, if the program is invalid or cannot be lowered.
+    """
+    del enable_host_codegen, enable_device_compile
+    context = create_backend_context(target, target_host, execution_backend)
+    artifact = lower_with_context(func_or_mod, context)
+    if runtime_only:
+        artifact.host_mod = artifact.device_mod = None
+    return artifact
+
+
+def lower_with_context(
+    func_or_mod: Any,
+    context: BackendContext,
+    on_phase: Callable[[str, float], None] | None = None,
+) -> CompiledArtifact:
+    """Lower under an already resolved context.
+
+    Parameters
+    ----------
+    on_phase : callable, optional
+        Told the name and the seconds of every phase.
+    """
+    func = _single_function(func_or_mod)
+    clock = _Clock(on_phase)
+    plan, devices = split_launches(func, _device_name(context))
+    clock("split")
+    mod = tvm.IRModule({d.name: d.func for d in devices})
+    lowered = context.lower(mod)
+    clock("passes")
+    code = context.codegen_device(lowered)
+    clock("codegen")
+    return CompiledArtifact(
+        host_mod=tvm.IRModule({}),
+        device_mod=lowered,
+        params=tuple(KernelParam.of(p) for p in func.params),
+        kernel_source=code.inspect_source(),
+        rt_mod=code,
+        target=context.target,
+        target_host=context.target_host,
+        plan=_with_facts(plan, lowered),
+        line_table=_line_table(devices),
+    )
+
+
+class _Clock:
+    def __init__(self, report: Callable[[str, float], None] | None) -> None:
+        self._report = report
+        self._last = time.perf_counter()
+
+    def __call__(self, phase: str) -> None:
+        now = time.perf_counter()
+        if self._report is not None:
+            self._report(phase, now - self._last)
+        self._last = now
+
+
+def _single_function(func_or_mod: Any) -> T.PrimFunc:
+    if isinstance(func_or_mod, T.PrimFunc):
+        return func_or_mod
+    functions = list(func_or_mod.functions.values())
+    if len(functions) != 1:
+        raise SemanticError(f"expected a module with one function, found {len(functions)}")
+    return functions[0]
+
+
+def _device_name(context: BackendContext) -> str:
+    device = context.target.get_target_device_type()
+    return {1: "cpu", 2: "cuda", 8: "mps", 10: "cuda", 15: "webgpu"}.get(int(device), "cpu")
+
+
+def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
+    facts: dict[str, Any] = {}
+    for func in lowered.functions.values():
+        entry = (func.attrs or {}).get("tl.entry")
+        if entry is not None:
+            facts[str(entry)] = func.attrs
+
+    def updated(kernel: KernelLaunch) -> KernelLaunch:
+        attrs = facts.get(kernel.entry, {})
+        return replace(
+            kernel,
+            scratch_bytes=int(attrs.get(_FACTS.scratch_bytes, 0)),
+            flags=tuple(str(flag) for flag in attrs.get(_FACTS.flags, ())),
+        )
+
+    return replace(plan, kernels=tuple(updated(kernel) for kernel in plan.kernels))
+
+
+def _line_table(devices: list[DeviceFunction]) -> dict[str, tuple[str, int]]:
+    table = {}
+    for device in devices:
+        span = device.func.body.span or device.func.span
+        if span is not None:
+            table[device.name] = (str(span.source_name.name), int(span.line))
+    return table
