@@ -99,7 +99,7 @@ class EnvVar:
         self._forced_value = None
 
     def source(self) -> str:
-        """Where the current value comes from: ``"assigned"``, ``"environment"`` or ``"default"``."""
+        """Where the value comes from: ``"assigned"``, ``"environment"`` or ``"default"``."""
         if self._forced_value is not None:
             return "assigned"
         present = any(key in os.environ for key in (self.key, *self.aliases))
@@ -257,7 +257,7 @@ class Environment:
             return dict(json.loads(text))
         except json.JSONDecodeError as error:
             raise EnvVarError(
-                f"TILELANG_DEFAULT_TARGET looks like a JSON object but is not one: {error} in {text}"
+                f"TILELANG_DEFAULT_TARGET starts like JSON but is not: {error} in {text}"
             ) from error
 
     def get_default_execution_backend(self) -> str:

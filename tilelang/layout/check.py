@@ -62,10 +62,10 @@ def check_layout(layout: Layout, shape: Sequence[int], what: str, span: Any = No
         )
     table = layout.table()
     if (table < 0).any():
-        axis, *element = (int(x) for x in np.argwhere(table < 0)[0])
-        value = int(table[(axis, *element)])
+        where = tuple(int(x) for x in np.argwhere(table < 0)[0])
+        axis, element, value = where[0], where[1:], int(table[where])
         raise LayoutError(
-            f"{what}: element {tuple(element)} has the negative index {value} in dimension {axis}",
+            f"{what}: element {element} has the negative index {value} in dimension {axis}",
             span,
         )
     require_injective(layout, what, span)
@@ -85,10 +85,10 @@ def check_fragment(
     owners = fragment.thread_table()
     bad = (owners < 0) | (owners >= threads)
     if bad.any():
-        copy, *element = (int(x) for x in np.argwhere(bad)[0])
+        where = tuple(int(x) for x in np.argwhere(bad)[0])
         raise LayoutError(
-            f"{what}: element {tuple(element)} belongs to thread "
-            f"{int(owners[(copy, *element)])}, the block has {threads} threads",
+            f"{what}: element {where[1:]} belongs to thread {int(owners[where])}, "
+            f"the block has {threads} threads",
             span,
         )
 

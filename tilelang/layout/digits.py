@@ -53,9 +53,7 @@ def split_digits(table: IntArray, axis: int) -> list[Digit]:
     extent = table.shape[axis + 1]
     if extent & (extent - 1) == 0:
         return [Digit(axis, 1 << bit, 2) for bit in range(extent.bit_length() - 1)]
-    origin = [0] * (table.ndim - 1)
-    origin[axis] = slice(None)  # type: ignore[call-overload]  # a mixed index
-    column = table[(slice(None), *origin)]
+    column = np.moveaxis(table, axis + 1, 1).reshape(len(table), extent, -1)[:, :, 0]
     digits, divisor = [], 1
     while divisor < extent:
         run = _run_length(column, divisor)

@@ -44,7 +44,8 @@ def invert(layout: Layout) -> Layout:
 
 
 def _undoes(inverse: Layout, layout: Layout) -> bool:
-    back = inverse.table()[(slice(None), *layout.table())]
+    places = np.ravel_multi_index(tuple(layout.table()), inverse.get_input_shape())
+    back = inverse.table().reshape(len(inverse.forward_index), -1)[:, places]
     return np.array_equal(back, np.indices(layout.get_input_shape()))
 
 
@@ -55,7 +56,7 @@ def _digit_inverse(table: IntArray, shape: Sequence[int]) -> _Inverse | None:
     digits = [digit for axis in range(len(shape)) for digit in split_digits(table, axis)]
     places: list[tuple[int, int]] = []
     for digit in digits:
-        stride = table[(slice(None), *_unit(digit, len(shape)))]
+        stride = _image(table, digit)
         rows = np.flatnonzero(stride)
         if len(rows) != 1 or stride[rows[0]] < 0:
             return None
@@ -95,8 +96,13 @@ def _merged(
     return merged
 
 
-def _unit(digit: Digit, rank: int) -> tuple[int, ...]:
-    return tuple(digit.divisor if axis == digit.axis else 0 for axis in range(rank))
+def _image(table: IntArray, digit: Digit) -> IntArray:
+    """What the map gives for the logical index in which only ``digit`` is 1, the others 0."""
+    column = np.moveaxis(table, digit.axis + 1, 1).reshape(
+        len(table), table.shape[digit.axis + 1], -1
+    )
+    image: IntArray = column[:, digit.divisor, 0]
+    return image
 
 
 def _bit_inverse(table: IntArray, shape: Sequence[int]) -> _Inverse | None:
@@ -105,7 +111,7 @@ def _bit_inverse(table: IntArray, shape: Sequence[int]) -> _Inverse | None:
         return None
     inputs = [digit for axis in range(len(shape)) for digit in split_digits(table, axis)]
     widths = [int(row.max()).bit_length() for row in table]
-    columns = [_pack(table[(slice(None), *_unit(digit, len(shape)))], widths) for digit in inputs]
+    columns = [_pack(_image(table, digit), widths) for digit in inputs]
     solved = _solve(columns, sum(widths))
     if solved is None:
         return None
