@@ -90,7 +90,7 @@ class EnvVar:
                 return value
         return self._default(instance) if callable(self._default) else self._default
 
-    def __set__(self, instance: Environment, value: str | float | Path | None) -> None:
+    def __set__(self, instance: Environment, value: str | int | float | Path | None) -> None:
         if isinstance(value, bool):
             value = int(value)
         self._forced_value = None if value is None else str(value)
@@ -192,7 +192,7 @@ class Environment:
         return {name: var for name, var in vars(cls).items() if isinstance(var, EnvVar)}
 
     @contextlib.contextmanager
-    def scope(self, **values: str | float | Path | None) -> Iterator[Environment]:
+    def scope(self, **values: str | int | float | Path | None) -> Iterator[Environment]:
         """Force ``values`` inside a ``with`` block and restore the previous state after it.
 
         ``None`` removes an override, so that the environment variable or default shows.
