@@ -99,7 +99,7 @@ def make_cpu_launcher(plan: LaunchPlan | str, workers: Sequence[Any]) -> tvm_ffi
     ----------
     plan : LaunchPlan or str
         The plan, or its JSON text.
-    workers : sequence of tvm_ffi.Function
+    workers : sequence of tvm_ffi.Function or callable
         One per kernel of the plan, called as ``worker(slots, begin, end, scratch)`` for linear
         block ids ``begin <= id < end``, possibly from several threads at once.
 
@@ -117,7 +117,7 @@ def make_cpu_launcher(plan: LaunchPlan | str, workers: Sequence[Any]) -> tvm_ffi
     """
     if (count := env.get_num_threads()) is not None:
         set_num_threads(count)
-    return _make_cpu_launcher(_plan_text(plan), [tvm_ffi.convert(w) for w in workers])
+    return _make_cpu_launcher(_plan_text(plan), list(workers))
 
 
 class BoundKernel(NamedTuple):
