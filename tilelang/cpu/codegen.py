@@ -9,7 +9,9 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
-__all__ = ["LLVMModule", "build_llvm"]
+from tilelang.cpu.codegen_c import build_c
+
+__all__ = ["LLVMModule", "build_c", "build_llvm"]
 
 
 class LLVMModule:

@@ -10,7 +10,7 @@ from tvm.ir import IRModule
 from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.pipeline import run_steps
-from tilelang.backend.pass_pipeline.step import IRLevel, PassStep, neutral, tvm_pass
+from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
 from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.sequential import drop_thread_loops, sequential_loops
@@ -34,7 +34,7 @@ def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[I
 
 
 def _lower_ops(func: T.PrimFunc) -> T.PrimFunc:
-    return lower_element_updates(lower_tile_ops(func, Lowering(vector_bytes=64)))
+    return lower_element_updates(lower_tile_ops(func, Lowering(vector_bytes=64, vector_registers=32)))
 
 
 def _pack(mod: IRModule) -> IRModule:
@@ -47,8 +47,20 @@ def _pack(mod: IRModule) -> IRModule:
     return tvm.IRModule(functions)
 
 
-def _bind_host(mod: IRModule, target: Target) -> IRModule:
-    return _P.BindTarget(target.without_host() if hasattr(target, "without_host") else target)(mod)
+def _vectorize(mod: IRModule, target: Target) -> IRModule:
+    return _P.VectorizeLoop(True)(mod) if _is_llvm(target) else mod
+
+
+def _unroll(mod: IRModule, target: Target) -> IRModule:
+    return _P.UnrollLoop()(mod) if _is_llvm(target) else mod
+
+
+def _lower_intrin(mod: IRModule, target: Target) -> IRModule:
+    return _P.LowerIntrin()(mod) if _is_llvm(target) else mod
+
+
+def _is_llvm(target: Target) -> bool:
+    return str(target.kind.name) == "llvm"
 
 
 CPU_STEPS: tuple[PassStep, ...] = (
@@ -66,12 +78,12 @@ CPU_STEPS: tuple[PassStep, ...] = (
     neutral(
         _each("plan_storage", plan_storage), "needs flat buffers to know sizes", establishes=IRLevel.STORAGE
     ),
-    tvm_pass(_P.VectorizeLoop, "needs flat buffers", True),
-    tvm_pass(_P.UnrollLoop, "explicit unrolls are part of op bodies"),
+    PassStep(_vectorize, "needs flat buffers; C prints vector loops as they are", "VectorizeLoop"),
+    PassStep(_unroll, "explicit unrolls are part of op bodies; C prints them as pragmas", "UnrollLoop"),
     tvm_pass(_P.StmtSimplify, "offsets become short"),
     neutral(_pack, "the launcher calls packed functions"),
-    PassStep(_bind_host, "intrinsic rules depend on the target", "BindTarget"),
-    tvm_pass(_P.LowerIntrin, "last: nothing below knows intrinsics", establishes=IRLevel.CODEGEN),
+    tvm_pass(_P.BindTarget, "intrinsic rules depend on the target", TARGET),
+    PassStep(_lower_intrin, "last: nothing below knows intrinsics", "LowerIntrin", IRLevel.CODEGEN),
 )
 
 

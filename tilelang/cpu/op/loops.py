@@ -31,6 +31,7 @@ class Lowering:
     """What the body of an op may ask about the machine."""
 
     vector_bytes: int = 32
+    vector_registers: int = 16
 
     def lanes(self, dtype: str) -> int:
         """Elements of ``dtype`` in one vector register."""

@@ -1,0 +1,130 @@
+"""C source of lowered workers: the dialect record and the printer of target kind ``c``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm.ir import IRModule
+from tvm.target import Target
+
+from tilelang.codegen.c_family import CFamilyPrinter, Dialect
+from tilelang.ir.expr import const_int, dtype_of
+
+__all__ = ["CModule", "CPrinter", "build_c"]
+
+_ATOM = 13
+_TYPES = {
+    "bool": "uint8_t",
+    "handle": "void*",
+    "void": "void",
+    "": "void",  # what a bare handle points to
+    "float16": "_Float16",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+_MATH = {
+    "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round", "sqrt": "sqrt",
+    "nearbyint": "nearbyint", "exp": "exp", "exp2": "exp2", "exp10": "exp10", "log": "log", "log2": "log2",
+    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+    "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh",
+    "acosh": "acosh", "atanh": "atanh", "erf": "erf", "pow": "pow", "fmod": "fmod", "hypot": "hypot",
+    "ldexp": "ldexp", "copysign": "copysign", "nextafter": "nextafter", "fma": "fma",
+}  # fmt: skip
+_FUNCTIONS = {
+    **{(f"tirx.{op}", "float64"): name for op, name in _MATH.items()},
+    **{(f"tirx.{op}", "float32"): f"{name}f" for op, name in _MATH.items()},
+    ("tirx.isnan", ""): "isnan",
+    ("tirx.isinf", ""): "isinf",
+    ("tirx.isfinite", ""): "isfinite",
+    ("tirx.popcount", "int32"): "__builtin_popcount",
+    ("tirx.popcount", "uint32"): "__builtin_popcount",
+    ("tirx.popcount", "int64"): "__builtin_popcountll",
+    ("tirx.popcount", "uint64"): "__builtin_popcountll",
+    ("tirx.isnullptr", ""): "tl_is_null",
+}
+_PREAMBLE = """\
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { int32_t type_index; uint32_t padding; int64_t value; } tl_any;
+
+static inline int32_t tl_floordiv32(int32_t a, int32_t b) { int32_t q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int64_t tl_floordiv64(int64_t a, int64_t b) { int64_t q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int32_t tl_floormod32(int32_t a, int32_t b) { int32_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+static inline int64_t tl_floormod64(int64_t a, int64_t b) { int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+static inline int tl_is_null(const void* p) { return p == 0; }
+static inline uint32_t tl_bits_float_to_u32(float x) { uint32_t y; memcpy(&y, &x, 4); return y; }
+static inline float tl_bits_u32_to_float(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
+static inline uint64_t tl_bits_double_to_u64(double x) { uint64_t y; memcpy(&y, &x, 8); return y; }
+static inline double tl_bits_u64_to_double(uint64_t x) { double y; memcpy(&y, &x, 8); return y; }
+static inline uint16_t tl_bits_half_to_u16(_Float16 x) { uint16_t y; memcpy(&y, &x, 2); return y; }
+static inline _Float16 tl_bits_u16_to_half(uint16_t x) { _Float16 y; memcpy(&y, &x, 2); return y; }"""
+_FLOAT_BITS = {"float16": ("half", "u16"), "float32": ("float", "u32"), "float64": ("double", "u64")}
+
+
+class CPrinter(CFamilyPrinter):
+    """Prints the workers of the CPU backend."""
+
+    def __init__(self) -> None:
+        super().__init__(Dialect("C", _TYPES, _FUNCTIONS, _PREAMBLE, reserved=("NAN", "INFINITY", "tl_any")))
+
+    def loop_pragma(self, node: T.For) -> str | None:
+        """Unrolled and vector loops say so."""
+        if node.kind == T.ForKind.UNROLLED:
+            return f"#pragma GCC unroll {const_int(node.extent) or 8}"
+        return "#pragma GCC ivdep" if node.kind == T.ForKind.VECTORIZED else None
+
+    def special_call(self, name: str, node: ir.Call) -> tuple[str, int] | None:
+        """Adds the access to packed arguments."""
+        if name == "tirx.tvm_struct_get":
+            cell = f"((const tl_any*){self.expr(node.args[0])})[{self.expr(node.args[1])}].value"
+            return (f"(void*)(intptr_t){cell}", 12) if dtype_of_call(node) == "handle" else (cell, _ATOM)
+        return super().special_call(name, node)
+
+    def reinterpret(self, node: ir.Call) -> tuple[str, int]:
+        """Through memcpy for floats, a cast for pointers and integers of one width."""
+        source, target = dtype_of(node.args[0]), dtype_of_call(node)
+        value = self.expr(node.args[0])
+        if target == "handle":
+            pointer = self.pointer_type(node.ty) if isinstance(node.ty, ir.PointerType) else "void*"
+            return f"({pointer})(uintptr_t)({value})", 12
+        if source == target:
+            return f"({value})", _ATOM
+        if source in _FLOAT_BITS:
+            name, bits = _FLOAT_BITS[source]
+            inner = f"tl_bits_{name}_to_{bits}({value})"
+            return (inner, _ATOM) if target.startswith("uint") else (f"({self.type(target)}){inner}", 12)
+        if target in _FLOAT_BITS:
+            name, bits = _FLOAT_BITS[target]
+            return f"tl_bits_{bits}_to_{name}({value})", _ATOM
+        return f"({self.type(target)})({value})", 12
+
+
+def dtype_of_call(node: ir.Call) -> str:
+    """Result dtype of a call, ``handle`` for any pointer."""
+    return "handle" if isinstance(node.ty, ir.PointerType) else dtype_of(node)
+
+
+class CModule:
+    """C source of one module; the execution backend compiles it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def inspect_source(self, fmt: str = "c") -> str:
+        """The text."""
+        return self.source
+
+
+def build_c(mod: IRModule, target: Target) -> CModule:
+    """Print lowered workers as C; bodies come before the workers that call them."""
+    ordered: dict[str, Any] = {}
+    for name, func in sorted(((gv.name_hint, f) for gv, f in mod.functions.items()), key=lambda item: item[0].startswith("__tvm_ffi_")):
+        ordered[name] = func
+    return CModule(CPrinter().module(ordered))
+
+
