@@ -1,0 +1,298 @@
+"""Binding of call arguments: memory of tensors, values of symbols, allocation of outputs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tvm import ir
+from tvm import tirx as T
+from tvm.ir import prim
+from tvm_ffi import structural_walk
+
+from tilelang.errors import ArgumentTypeError, ArgumentValueError
+from tilelang.interpreter.expressions import Expressions
+from tilelang.interpreter.machine import Machine
+from tilelang.interpreter.memory import Storage, View, strides_of
+from tilelang.interpreter.nodes import dtype_of
+from tilelang.interpreter.numbers import Dtype, cast, dtype_named
+from tilelang.interpreter.pointers import Pointer
+from tilelang.ir.dtype import dtype as language_dtype
+from tilelang.ir.expr import is_buffer
+
+__all__ = ["Signature"]
+
+_PACKED_STORAGE = ("int8", "uint8", "float4_e2m1fn_x2")
+
+
+class Signature:
+    """The parameters of a function, and how a call binds them.
+
+    Parameters
+    ----------
+    code : Expressions
+        Learns which variables are sizes.
+    func : PrimFunc
+    outputs : sequence of int
+        Positions of the parameters that the call allocates and returns.
+    """
+
+    def __init__(self, code: Expressions, func: T.PrimFunc, outputs: Sequence[int]) -> None:
+        self.func = func
+        self.params = list(func.params)
+        self.outputs = tuple(outputs)
+        self._code = code
+        sizes: set[ir.Var] = set()
+        self._extents: dict[ir.Var, list[tuple[ir.Expr, set[ir.Var]]]] = {}
+        for param in self.params:
+            if is_buffer(param):
+                exprs = [*param.shape, *param.ty.strides]
+                self._extents[param] = [(expr, _variables(expr)) for expr in exprs]
+                sizes.update(*(unknown for _, unknown in self._extents[param]))
+        code.index_vars |= sizes
+
+    def bind(self, m: Machine, args: Sequence[Any]) -> list[Any]:
+        """Bind ``args`` (outputs may be left out) and return one torch tensor a new output.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            Names the argument, what was expected and what was found.
+        """
+        given = self._place(args)
+        tensors: dict[ir.Var, _Tensor] = {}
+        for param in self.params:
+            value = given.get(param)
+            if not is_buffer(param):
+                self._bind_scalar(m, param, value)
+            elif value is not None:
+                tensors[param] = _Tensor(param, value)
+        self._solve(m, tensors)
+        for param, tensor in tensors.items():
+            self._check_shape(m, param, tensor)
+            m.views[param] = tensor.view(dtype_named(str(param.dtype)))
+        return [self._allocate(m, p) for i, p in enumerate(self.params) if self._is_new(i, given)]
+
+    def _is_new(self, position: int, given: dict[ir.Var, Any]) -> bool:
+        return position in self.outputs and self.params[position] not in given
+
+    def _place(self, args: Sequence[Any]) -> dict[ir.Var, Any]:
+        inputs = [p for i, p in enumerate(self.params) if i not in self.outputs]
+        for params in (inputs, self.params):
+            if len(args) == len(params):
+                return dict(zip(params, args, strict=True))
+        names = ", ".join(p.name for p in inputs)
+        raise ArgumentTypeError(
+            f"expected {len(inputs)} arguments ({names}), found {len(args)}", self.func.span
+        )
+
+    def _bind_scalar(self, m: Machine, param: ir.Var, value: Any) -> None:
+        if isinstance(param.ty, ir.PointerType):
+            address = value if isinstance(value, int) else _Tensor(param, value, any_dtype=True)
+            m.set(param, Pointer(None, 8 * address) if isinstance(address, int) else address.start)
+            return
+        dtype = dtype_of(param)
+        number = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
+        if not isinstance(number, (bool, int, float)) or (
+            dtype.kind != "f" and number != number // 1
+        ):
+            raise ArgumentTypeError(
+                f"argument {param.name}: expected a {dtype.name} number, found {value!r}",
+                param.span,
+            )
+        source = dtype_named("float64" if isinstance(number, float) else "int64")
+        if dtype.is_int and isinstance(number, int):
+            low = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
+            if not low <= number < low + (1 << dtype.bits):
+                raise ArgumentValueError(
+                    f"argument {param.name}: {number} does not fit {dtype.name}", param.span
+                )
+            converted = dtype.carrier.type(number)
+        else:
+            converted = cast(source.carrier.type(number), source, dtype)
+        m.set(param, int(converted) if param in self._code.index_vars else converted)
+
+    def _solve(self, m: Machine, tensors: dict[ir.Var, _Tensor]) -> None:
+        """Bind the symbols that occur in shapes and strides, each as soon as one is alone."""
+        pending = [
+            (param, dim, expr, unknown)
+            for param, tensor in tensors.items()
+            for dim, (expr, unknown) in enumerate(self._extents[param])
+            if dim < len(tensor.shape) + len(tensor.strides)
+        ]
+        progress = True
+        while progress:
+            progress = False
+            for param, dim, expr, unknown in pending:
+                open_vars = unknown - m.env.keys()
+                if len(open_vars) == 1:
+                    actual = [*tensors[param].shape, *tensors[param].strides][dim]
+                    progress |= self._solve_one(m, expr, open_vars.pop(), actual)
+
+    def _solve_one(self, m: Machine, expr: ir.Expr, var: ir.Var, actual: int) -> bool:
+        """Solve ``expr == actual`` for ``var`` if it is linear."""
+        function = self._code.index(expr)
+
+        def at(value: int) -> int:
+            m.set(var, value)
+            return int(function(m))
+
+        base, slope = at(0), at(1) - at(0)
+        solution = (actual - base) // slope if slope else 0
+        if slope and at(solution) == actual:
+            return True
+        del m.env[var]
+        return False
+
+    def _check_shape(self, m: Machine, param: ir.Var, tensor: _Tensor) -> None:
+        rank = len(param.shape)
+        if len(tensor.shape) != rank:
+            raise ArgumentValueError(
+                f"argument {param.name}: expected {rank} dimensions, found shape "
+                f"{tuple(tensor.shape)}",
+                param.span,
+            )
+        shape = self._expected(m, param, [e for e, _ in self._extents[param][:rank]])
+        if list(tensor.shape) != shape:
+            raise ArgumentValueError(
+                f"argument {param.name}: expected shape {_show(param.shape, shape)}, found "
+                f"{tuple(tensor.shape)}",
+                param.span,
+            )
+        strided = self._extents[param][rank:]
+        wanted = (
+            self._expected(m, param, [e for e, _ in strided])
+            if strided
+            else strides_of(tuple(shape))
+        )
+        if 0 in shape:
+            return
+        for extent, want, found in zip(shape, wanted, tensor.strides, strict=True):
+            if extent != 1 and want != found:
+                raise ArgumentValueError(
+                    f"argument {param.name}: expected strides {tuple(wanted)}, found "
+                    f"{tuple(tensor.strides)}" + ("" if strided else "; pass a contiguous tensor"),
+                    param.span,
+                )
+
+    def _expected(self, m: Machine, param: ir.Var, exprs: Sequence[ir.Expr]) -> list[int]:
+        for expr in exprs:
+            missing = _variables(expr) - m.env.keys()
+            if missing:
+                name = next(iter(missing)).name
+                raise ArgumentValueError(
+                    f"argument {param.name}: no argument determines the size {name} in {expr}",
+                    param.span,
+                )
+        return [int(self._code.index(expr)(m)) for expr in exprs]
+
+    def _allocate(self, m: Machine, param: ir.Var) -> Any:
+        import torch  # only to return tensors
+
+        shape = self._expected(m, param, list(param.shape))
+        dtype = dtype_named(str(param.dtype))
+        stored = language_dtype(param.dtype).as_torch()
+        physical = shape
+        if dtype.packed:
+            if not shape or shape[-1] % 2:
+                raise ArgumentValueError(
+                    f"output {param.name}: the last extent of {dtype.name} must be even, found {shape}",
+                    param.span,
+                )
+            physical = [*shape[:-1], shape[-1] // 2]
+        result = torch.empty(physical, dtype=stored)
+        data = _memory(result.data_ptr(), result.numel() * result.element_size(), result)
+        data[:] = 0
+        storage = Storage(param.name, "global", data, np.zeros_like(data), None)
+        m.views[param] = View(param.name, dtype, tuple(shape), strides_of(tuple(shape)), 0, storage)
+        return result
+
+
+def _variables(expr: Any) -> set[ir.Var]:
+    found: set[ir.Var] = set()
+    structural_walk(expr, (ir.Var, lambda var: found.add(var)))
+    return found
+
+
+def _show(exprs: Sequence[ir.Expr], shape: Sequence[int]) -> str:
+    parts = [
+        str(size) if isinstance(expr, prim.IntImm) else f"{expr} = {size}"
+        for expr, size in zip(exprs, shape, strict=True)
+    ]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _memory(address: int, nbytes: int, owner: Any) -> np.ndarray:
+    """The bytes at ``address`` as an array that keeps ``owner`` alive."""
+    if nbytes == 0:
+        return np.zeros(0, np.uint8)
+    memory = (ctypes.c_uint8 * nbytes).from_address(address)
+    memory.owner = owner
+    return np.frombuffer(memory, np.uint8)
+
+
+class _Tensor:
+    """A tensor argument: shape and strides in elements of the parameter's dtype, and its bytes."""
+
+    def __init__(self, param: ir.Var, value: Any, any_dtype: bool = False) -> None:
+        self.name = param.name
+        if isinstance(value, np.ndarray):
+            kind, itemsize = value.dtype.name, value.itemsize
+            shape, strides = list(value.shape), [s // itemsize for s in value.strides]
+            address = value.__array_interface__["data"][0]
+        elif type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "data_ptr"):
+            value = value.detach()
+            kind, itemsize = str(value.dtype).removeprefix("torch."), value.element_size()
+            shape, strides, address = list(value.shape), list(value.stride()), value.data_ptr()
+        else:
+            raise ArgumentTypeError(
+                f"argument {param.name}: expected a tensor, found {type(value).__name__}",
+                param.span,
+            )
+        if not any_dtype:
+            self._check_dtype(param, kind)
+            if dtype_named(str(param.dtype)).packed and shape:
+                shape[-1] *= 2
+                strides = [2 * stride for stride in strides[:-1]] + [1]
+                itemsize = 1
+        self.shape, self.strides = shape, strides
+        self._locate(value, address, itemsize, any_dtype or not _is_packed(param))
+
+    @staticmethod
+    def _check_dtype(param: ir.Var, kind: str) -> None:
+        wanted = str(param.dtype)
+        if _is_packed(param):
+            accepted: Sequence[str] = (wanted, *_PACKED_STORAGE)
+        else:
+            accepted = (wanted, dtype_named(wanted).carrier.name)
+        if kind not in accepted:
+            raise ArgumentTypeError(
+                f"argument {param.name}: expected dtype {wanted}, found {kind}", param.span
+            )
+
+    def _locate(self, value: Any, address: int, itemsize: int, whole_bytes: bool) -> None:
+        if 0 in self.shape:
+            self.data, self.offset = np.zeros(0, np.uint8), 0
+            return
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + 1
+        per_byte = 1 if whole_bytes else 2
+        start = address + low * itemsize // per_byte
+        nbytes = -(-(high - low) * itemsize // per_byte)
+        self.data, self.offset = _memory(start, nbytes, value), -low
+
+    @property
+    def start(self) -> Pointer:
+        """The address of element 0."""
+        return Pointer(Storage(self.name, "global", self.data, None, None), 0)
+
+    def view(self, dtype: Dtype) -> View:
+        """The tensor as a buffer of ``dtype``."""
+        storage = Storage(self.name, "global", self.data, None, None)
+        return View(self.name, dtype, tuple(self.shape), tuple(self.strides), self.offset, storage)
+
+
+def _is_packed(param: ir.Var) -> bool:
+    return is_buffer(param) and dtype_named(str(param.dtype)).packed
