@@ -10,6 +10,7 @@ Importing this module loads ``libtilelang_native`` once per process. A launcher 
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,11 +26,13 @@ from .env import env
 __all__ = [
     "BoundCall",
     "BoundKernel",
+    "TargetKindsStatus",
     "get_num_threads",
     "library_path",
     "make_binder",
     "make_cpu_launcher",
     "set_num_threads",
+    "target_kinds_status",
 ]
 
 _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -74,6 +77,40 @@ _make_cpu_launcher = tvm_ffi.get_global_func("tl.runtime.make_cpu_launcher")
 _make_binder = tvm_ffi.get_global_func("tl.runtime.make_binder")
 _set_num_threads = tvm_ffi.get_global_func("tl.runtime.set_num_threads")
 _get_num_threads = tvm_ffi.get_global_func("tl.runtime.get_num_threads")
+
+
+class TargetKindsStatus(NamedTuple):
+    """What was registered with TVM: ``"registered"``, or the reason why it was not.
+
+    ``hip`` is the target kind of that name; where it is missing, kind ``rocm`` with key ``hip``
+    stands in. ``code`` is the option of kind ``cuda``.
+    """
+
+    hip: str
+    code: str
+
+    @property
+    def has_hip(self) -> bool:
+        """Whether ``Target("hip")`` can be made."""
+        return self.hip == "registered"
+
+    @property
+    def has_code(self) -> bool:
+        """Whether kind ``cuda`` takes option ``code``."""
+        return self.code == "registered"
+
+
+@functools.cache
+def target_kinds_status() -> TargetKindsStatus:
+    """Register kind ``hip`` and option ``code`` of kind ``cuda`` with TVM, once per process.
+
+    It never raises: a TVM whose internals are not exactly as expected is left as it is, and the
+    result says why.
+    """
+    import tvm  # noqa: F401  (the kinds live in its compiler library)
+
+    status = tvm_ffi.get_global_func("tl.target.register_kinds")()
+    return TargetKindsStatus(str(status["hip"]), str(status["code"]))
 
 
 def set_num_threads(count: int | None) -> None:
@@ -175,3 +212,6 @@ def _bound_kernel(
     bx, by, bz = block
     words = tuple(s & 0xFFFF_FFFF_FFFF_FFFF for s in slots)
     return BoundKernel(entry, (gx, gy, gz), (bx, by, bz), dyn_smem, words)
+
+
+target_kinds_status()

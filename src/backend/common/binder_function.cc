@@ -78,11 +78,22 @@ ffi::Function MakeBinder(const ffi::String& plan_json) {
       });
 }
 
+/*! \brief Throw the error that a direct call of a function has left behind in this thread. */
+void RaisePending() {
+  TVMFFIObjectHandle error = nullptr;
+  TVMFFIErrorMoveFromRaised(&error);
+  if (error == nullptr) Fail("RuntimeError", "a call failed without an error message");
+  throw ffi::details::ObjectUnsafe::ObjectRefFromObjectPtr<ffi::Error>(
+      ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(
+          static_cast<TVMFFIObject*>(error)));
+}
+
 }  // namespace
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::ffi::reflection::GlobalDef()
       .def("tl.runtime.make_binder", MakeBinder)
+      .def("tl.runtime.raise_pending", RaisePending)
       .def("tl.runtime.set_torch_exchange_api", SetTorchExchangeApi);
 }
 

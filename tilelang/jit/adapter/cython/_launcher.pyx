@@ -1,0 +1,233 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The call path of the cython execution backend.
+
+A :class:`KernelLauncher` hands torch tensors to a native launcher as borrowed views: nothing is
+allocated per argument, which is what a tvm-ffi call spends most of its time on. Everything it does
+not know (other array types, other devices, huge integers) takes the tvm-ffi call instead, so both
+ways accept the same arguments and raise the same errors.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+    double PyFloat_AsDouble(object value) except? -1
+    void* PyCapsule_GetPointer(object capsule, const char* name) except NULL
+    void PyErr_Clear()
+    void Py_DecRef(PyObject* obj)
+
+cdef extern from "dlpack/dlpack.h":
+    ctypedef struct DLDevice:
+        int device_type
+        int32_t device_id
+
+    ctypedef struct DLTensor:
+        DLDevice device
+
+    ctypedef struct DLManagedTensorVersioned:
+        pass
+
+    ctypedef int (*DLPackManagedTensorAllocator)(
+        DLTensor*, DLManagedTensorVersioned**, void*, void*) noexcept
+
+    ctypedef struct DLPackExchangeAPI:
+        DLPackManagedTensorAllocator managed_tensor_allocator
+        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) noexcept
+        int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
+
+    int kDLCPU
+
+cdef extern from "tvm/ffi/extra/c_env_api.h":
+    ctypedef struct TVMFFIObject:
+        pass
+
+    ctypedef struct TVMFFIAny:
+        int32_t type_index
+        uint32_t zero_padding
+        int64_t v_int64
+        double v_float64
+        void* v_ptr
+        TVMFFIObject* v_obj
+
+    ctypedef int (*TVMFFISafeCallType)(
+        void*, const TVMFFIAny*, int32_t, TVMFFIAny*) noexcept nogil
+
+    ctypedef struct TVMFFIFunctionCell:
+        TVMFFISafeCallType safe_call
+
+    ctypedef struct TVMFFIOpaqueObjectCell:
+        void* handle
+
+    int kTVMFFINone
+    int kTVMFFIInt
+    int kTVMFFIBool
+    int kTVMFFIFloat
+    int kTVMFFIDLTensorPtr
+    int kTVMFFITensor
+    int kTVMFFIOpaquePyObject
+    int kTVMFFIStaticObjectBegin
+
+    TVMFFIFunctionCell* TVMFFIFunctionGetCellPtr(void* handle)
+    TVMFFIOpaqueObjectCell* TVMFFIOpaqueObjectGetCellPtr(void* handle)
+    int TVMFFIObjectDecRef(void* handle)
+    int TVMFFITensorToDLPackVersioned(void* tensor, DLManagedTensorVersioned** out)
+    int TVMFFIEnvSetDLPackManagedTensorAllocator(
+        DLPackManagedTensorAllocator allocator, int globally,
+        DLPackManagedTensorAllocator* previous)
+
+cdef extern from *:
+    """
+    /* A Python exception is set already; returning -1 makes Cython raise it. */
+    static int tilelang_propagate(void) { return -1; }
+    """
+    int propagate_exception "tilelang_propagate" () except -1
+
+DEF MAX_ARGS = 32
+
+cdef int _PYTHON_ERROR_IS_SET = -2
+
+
+cdef class KernelLauncher:
+    """Calls a native launcher with little overhead.
+
+    Parameters
+    ----------
+    function : tvm_ffi.Function
+        What :func:`tilelang._native.make_cpu_launcher` returned.
+
+    Notes
+    -----
+    The call takes positional arguments only, like ``function`` itself.
+    """
+
+    cdef readonly object function
+    cdef object _raise_pending
+    cdef object _tensor_type
+    cdef object _parameter_type
+    cdef void* _handle
+    cdef TVMFFISafeCallType _call
+    cdef const DLPackExchangeAPI* _torch
+
+    def __init__(self, function):
+        import torch
+        import tvm_ffi
+
+        self.function = function
+        self._raise_pending = tvm_ffi.get_global_func("tl.runtime.raise_pending")
+        self._tensor_type = torch.Tensor
+        self._parameter_type = torch.nn.Parameter
+        self._handle = <void*><uint64_t>function.__chandle__()
+        self._call = TVMFFIFunctionGetCellPtr(self._handle).safe_call
+        capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+        self._torch = NULL
+        if capsule is not None:
+            self._torch = <const DLPackExchangeAPI*>PyCapsule_GetPointer(
+                capsule, b"dlpack_exchange_api")
+
+    def __call__(self, *args):
+        cdef TVMFFIAny packed[MAX_ARGS]
+        cdef DLTensor tensors[MAX_ARGS]
+        cdef TVMFFIAny result
+        cdef DLPackManagedTensorAllocator previous = NULL
+        cdef int32_t count = <int32_t>len(args)
+        cdef int32_t i
+        cdef int code
+        if self._torch == NULL or count > MAX_ARGS:
+            return self.function(*args)
+        for i in range(count):
+            if not self._pack(args[i], &packed[i], &tensors[i]):
+                return self.function(*args)
+        result.type_index = kTVMFFINone
+        result.zero_padding = 0
+        result.v_int64 = 0
+        TVMFFIEnvSetDLPackManagedTensorAllocator(
+            self._torch.managed_tensor_allocator, 0, &previous)
+        with nogil:
+            code = self._call(self._handle, packed, count, &result)
+        TVMFFIEnvSetDLPackManagedTensorAllocator(previous, 0, NULL)
+        if code == _PYTHON_ERROR_IS_SET:
+            propagate_exception()
+        if code != 0:
+            self._raise_pending()
+        if result.type_index == kTVMFFINone:
+            return None
+        return self._unpack(result)
+
+    cdef bint _pack(self, object arg, TVMFFIAny* out, DLTensor* tensor) except -1:
+        """Describe one argument; False if only the tvm-ffi call knows how."""
+        cdef int overflow = 0
+        cdef object kind = type(arg)
+        out.zero_padding = 0
+        if kind is self._tensor_type or kind is self._parameter_type:
+            if self._torch.dltensor_from_py_object_no_sync(<void*>arg, tensor) != 0:
+                PyErr_Clear()
+                return False
+            out.type_index = kTVMFFIDLTensorPtr
+            out.v_ptr = tensor
+            return tensor.device.device_type == kDLCPU
+        if kind is int:
+            out.type_index = kTVMFFIInt
+            out.v_int64 = PyLong_AsLongLongAndOverflow(arg, &overflow)
+            return overflow == 0
+        if kind is float:
+            out.type_index = kTVMFFIFloat
+            out.v_float64 = PyFloat_AsDouble(arg)
+            return True
+        if kind is bool:
+            out.type_index = kTVMFFIBool
+            out.v_int64 = 1 if arg else 0
+            return True
+        if arg is None:
+            out.type_index = kTVMFFINone
+            out.v_int64 = 0
+            return True
+        return False
+
+    cdef object _unpack(self, TVMFFIAny result):
+        """Turn a returned tensor, or wrapped Python object, into a Python object."""
+        cdef DLManagedTensorVersioned* managed = NULL
+        cdef void* obj = NULL
+        cdef object out
+        cdef int code
+        if result.type_index == kTVMFFIOpaquePyObject:
+            out = <object><PyObject*>TVMFFIOpaqueObjectGetCellPtr(result.v_obj).handle
+            TVMFFIObjectDecRef(result.v_obj)
+            return out
+        if result.type_index != kTVMFFITensor:
+            if result.type_index >= kTVMFFIStaticObjectBegin:
+                TVMFFIObjectDecRef(result.v_obj)
+            raise RuntimeError(f"unexpected result of FFI type {result.type_index}")
+        code = TVMFFITensorToDLPackVersioned(result.v_obj, &managed)
+        TVMFFIObjectDecRef(result.v_obj)
+        if code != 0:
+            self._raise_pending()
+        if self._torch.managed_tensor_to_py_object_no_sync(managed, &obj) != 0:
+            propagate_exception()
+        out = <object><PyObject*>obj
+        # The conversion made a new reference, and Cython took another one.
+        Py_DecRef(<PyObject*>obj)
+        return out
+
+
+def load_launcher(path, plan):
+    """Load compiled C kernels and make their launcher.
+
+    Parameters
+    ----------
+    path : str or path
+        A shared library that exports ``__tvm_ffi_<entry>`` for every kernel of the plan.
+    plan : LaunchPlan
+        How the function is called.
+
+    Returns
+    -------
+    KernelLauncher
+    """
+    import tvm_ffi
+
+    from tilelang._native import make_cpu_launcher
+
+    module = tvm_ffi.load_module(str(path))
+    workers = [module[kernel.entry] for kernel in plan.kernels]
+    return KernelLauncher(make_cpu_launcher(plan, workers))
