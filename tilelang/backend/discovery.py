@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-
-import tilelang
+from pathlib import Path
 
 __all__ = ["load_builtin_backends"]
+
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 def load_builtin_backends() -> tuple[str, ...]:
@@ -21,18 +23,18 @@ def load_builtin_backends() -> tuple[str, ...]:
 
     Errors of a manifest are not caught: a broken one must stop the import.
     """
+    folders = sorted(info.name for info in pkgutil.iter_modules([str(_PACKAGE)]) if info.ispkg)
     loaded = []
-    for package in sorted(pkgutil.iter_modules(tilelang.__path__), key=lambda info: info.name):
-        if not package.ispkg or package.name == __name__.rsplit(".", 2)[-2]:
-            continue
-        folders = [f"{path}/{package.name}" for path in tilelang.__path__]
-        files = [info.name for info in pkgutil.iter_modules(folders) if not info.ispkg]
-        for file in sorted(filter(_is_manifest, files)):
-            name = f"tilelang.{package.name}.{file}"
+    for folder in folders:
+        files = pkgutil.iter_modules([str(_PACKAGE / folder)])
+        for file in sorted(info.name for info in files if _is_manifest(info)):
+            name = f"{_PACKAGE.name}.{folder}.{file}"
             import_module(name)
             loaded.append(name)
     return tuple(loaded)
 
 
-def _is_manifest(file: str) -> bool:
-    return file == "backend" or (file.endswith("_backend") and file != "execution_backend")
+def _is_manifest(info: pkgutil.ModuleInfo) -> bool:
+    if info.ispkg or info.name == "execution_backend":
+        return False
+    return info.name == "backend" or info.name.endswith("_backend")

@@ -194,9 +194,11 @@ class BackendModule:
         )
 
     def resolve_execution_backend(
-        self, requested: str | None, target: Target
+        self, requested: str | None, target: Target, *, runnable: bool = True
     ) -> ExecutionBackendSpec:
         """Return the execution backend named ``requested``, or the first available for ``auto``.
+
+        With ``runnable=False`` one that cannot run here will do, for lowering to text only.
 
         Raises
         ------
@@ -209,10 +211,12 @@ class BackendModule:
             for spec in allowed:
                 if spec.is_available():
                     return spec
+            if allowed and not runnable:
+                return allowed[0]
             self._fail("no execution backend can run here; " + _needs(allowed))
         for spec in allowed:
             if spec.name == name:
-                if not spec.is_available():
+                if runnable and not spec.is_available():
                     self._fail(self._unavailable(spec, target))
                 return spec
         raise BackendError(

@@ -153,6 +153,7 @@ def create_backend_context(
     execution_backend: str | None = "auto",
     *,
     device_type: str | None = None,
+    runnable: bool = True,
 ) -> BackendContext:
     """Choose target, host target, backend and execution backend of a compile, once.
 
@@ -168,6 +169,8 @@ def create_backend_context(
     device_type : str, optional
         The ``torch.device`` type of the tensors a kernel is called with; decides the target when
         nothing else names one.
+    runnable : bool
+        Insist that the execution backend can run here. Lowering to source code does not need it.
 
     Raises
     ------
@@ -191,7 +194,7 @@ def create_backend_context(
     module = select_backend(resolved)
     if requested == "auto":
         requested = _default_execution_backend(module, resolved)
-    spec = module.resolve_execution_backend(requested, resolved)
+    spec = module.resolve_execution_backend(requested, resolved, runnable=runnable)
     return BackendContext(module, resolved, host, spec)
 
 

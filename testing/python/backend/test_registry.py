@@ -158,6 +158,15 @@ def test_tensors_of_a_device_choose_its_backend():
         assert create_backend_context(device_type="cpu").target.kind.name == "c"
 
 
+def test_lowering_to_text_needs_nothing_that_runs(manifest, registered):
+    absent = ExecutionBackendSpec("unit", is_available=lambda: False)
+    registered(manifest(execution_backends=(absent,)))
+    assert create_backend_context("test", runnable=False).execution_backend is absent
+    assert create_backend_context("test", None, "unit", runnable=False).name == "unit"
+    with pytest.raises(BackendError, match="no execution backend can run here"):
+        create_backend_context("test")
+
+
 def test_kind_without_a_backend_is_refused():
     with pytest.raises(BackendError, match=r"no backend compiles for target kind 'opencl'"):
         create_backend_context("opencl")
