@@ -13,8 +13,9 @@ from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
 from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
-from tilelang.cpu.transform.sequential import drop_thread_loops, sequential_loops
+from tilelang.cpu.transform.sequential import sequential_loops
 from tilelang.cpu.transform.storage import plan_storage
+from tilelang.cpu.transform.threads import split_thread_program
 from tilelang.cpu.transform.worker import block_loop, make_worker, pointer_body
 from tilelang.transform.guard_accesses import guard_accesses
 
@@ -34,7 +35,9 @@ def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[I
 
 
 def _lower_ops(func: T.PrimFunc) -> T.PrimFunc:
-    return lower_element_updates(lower_tile_ops(func, Lowering(vector_bytes=64, vector_registers=32)))
+    return lower_element_updates(
+        lower_tile_ops(func, Lowering(vector_bytes=64, vector_registers=32))
+    )
 
 
 def _pack(mod: IRModule) -> IRModule:
@@ -64,22 +67,28 @@ def _is_llvm(target: Target) -> bool:
 
 
 CPU_STEPS: tuple[PassStep, ...] = (
-    neutral(_each("drop_thread_loops", drop_thread_loops), "a block is one thread"),
+    neutral(_each("split_thread_program", split_thread_program), "a block runs on one core"),
     neutral(
-        _each("lower_tile_ops", _lower_ops), "everything below works on loops", establishes=IRLevel.LOOPS
+        _each("lower_tile_ops", _lower_ops),
+        "everything below works on loops",
+        establishes=IRLevel.LOOPS,
     ),
-    neutral(_each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"),
+    neutral(
+        _each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"
+    ),
     neutral(_each("sequential_loops", sequential_loops), "parallel nests are spent once guarded"),
     tvm_pass(_P.ConvertSSA, "the guarded and the plain copy of a nest share variables"),
     neutral(_each("block_loop", block_loop), "one function runs many blocks"),
+    neutral(_each("pointer_body", pointer_body), "code generators take flat buffers and pointers"),
     neutral(
-        _each("pointer_body", pointer_body), "code generators take flat buffers and pointers"
-    ),
-    neutral(
-        _each("plan_storage", plan_storage), "needs flat buffers to know sizes", establishes=IRLevel.STORAGE
+        _each("plan_storage", plan_storage),
+        "needs flat buffers to know sizes",
+        establishes=IRLevel.STORAGE,
     ),
     PassStep(_vectorize, "needs flat buffers; C prints vector loops as they are", "VectorizeLoop"),
-    PassStep(_unroll, "explicit unrolls are part of op bodies; C prints them as pragmas", "UnrollLoop"),
+    PassStep(
+        _unroll, "explicit unrolls are part of op bodies; C prints them as pragmas", "UnrollLoop"
+    ),
     tvm_pass(_P.StmtSimplify, "offsets become short"),
     neutral(_pack, "the launcher calls packed functions"),
     tvm_pass(_P.BindTarget, "intrinsic rules depend on the target", TARGET),

@@ -70,6 +70,7 @@ class _Split:
     lets: dict[ir.Var, ir.Expr] = field(default_factory=dict)
     views: list[T.DeclBuffer] = field(default_factory=list)
     workspaces: list[ir.Var] = field(default_factory=list)
+    attributes: list[T.AttrStmt] = field(default_factory=list)
     conditions: list[IntExpr] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     devices: list[DeviceFunction] = field(default_factory=list)
@@ -277,7 +278,9 @@ def _host_for(state: _Split, stmt: T.For) -> None:
 
 
 def _host_attr(state: _Split, stmt: T.AttrStmt) -> None:
+    state.attributes.append(stmt)
     _host_stmt(state, stmt.body)
+    state.attributes.pop()
 
 
 def _host_evaluate(state: _Split, stmt: T.Evaluate) -> None:
@@ -324,6 +327,8 @@ def _inline(state: _Split, node: Any) -> Any:
 
 def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntExpr]) -> None:
     body = T.stmt_seq(*state.views, _inline(state, stmt)) if state.views else _inline(state, stmt)
+    for attr in reversed(state.attributes):
+        body = T.AttrStmt(attr.node, attr.attr_key, attr.value, body, attr.span)
     sources = {v.buffer: _view_source(v) for v in state.views}
     used = _used_vars(body)
     _record_accesses(state, body, sources)

@@ -8,7 +8,7 @@ that full tiles pay one comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ __all__ = ["guard_accesses"]
 class _Guard:
     """State of one traversal."""
 
-    safe_values: Mapping[ir.Var, Any]
+    safe_values: dict[ir.Var, Any] = field(default_factory=dict)
     analyzer: sym.Analyzer = field(default_factory=sym.Analyzer)
     known: list[ir.Expr] = field(default_factory=list)
     inside_root: bool = False
@@ -33,18 +33,13 @@ class _Guard:
     assume_safe: bool = False
 
 
-def guard_accesses(func: T.PrimFunc, safe_values: Mapping[ir.Var, Any] | None = None) -> T.PrimFunc:
-    """Guard the accesses of ``func`` to its tensor parameters.
+def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
+    """Guard the accesses of ``func`` to its tensors; ``T.annotate_safe_value`` is honoured.
 
     Before: ``for i in T.parallel(64): S[i] = A[bx * 64 + i]``. After: ``if bx * 64 + 63 < n:`` the
     same loop, ``else: for i in T.parallel(64): S[i] = if_then_else(bx * 64 + i < n, A[bx * 64 + i], 0)``.
-
-    Parameters
-    ----------
-    safe_values : mapping, optional
-        Buffer to the value an outside read yields; 0 for all others.
     """
-    state = _Guard(safe_values or {})
+    state = _Guard()
     for param in func.params:
         if is_buffer(param):
             for extent in param.shape:
@@ -55,6 +50,7 @@ def guard_accesses(func: T.PrimFunc, safe_values: Mapping[ir.Var, Any] | None = 
 
 def _rewrite(state: _Guard, root: Any) -> Any:
     handlers: list[tuple[type, Callable[..., Any]]] = [
+        (T.AttrStmt, lambda s, m: _on_attr(state, s, m)),
         (T.For, lambda s, m: _on_for(state, s, m)),
         (T.IfThenElse, lambda s, m: _on_if(state, s, m)),
         (T.Bind, lambda s, m: _on_bind(state, s, m)),
@@ -63,6 +59,13 @@ def _rewrite(state: _Guard, root: Any) -> Any:
         (ir.Call, lambda e, m: _on_call(state, e, m)),
     ]
     return structural_mutate(root, handlers)
+
+
+def _on_attr(state: _Guard, stmt: T.AttrStmt, mutator: Any) -> Any:
+    if stmt.attr_key != "tl.safe_value":
+        return mutator.default_mutate(stmt)
+    state.safe_values[stmt.node] = stmt.value
+    return mutator.mutate(stmt.body)
 
 
 def _on_for(state: _Guard, loop: T.For, mutator: Any) -> Any:
@@ -116,14 +119,15 @@ def _hoist(state: _Guard, loop: T.For, needed: list[ir.Expr]) -> ir.Expr | None:
     return result
 
 
-def _extreme(state: _Guard, cond: Any, domain: dict[ir.Var, Any], blocked: list[Any]) -> ir.Expr | None:
+def _extreme(
+    state: _Guard, cond: Any, domain: dict[ir.Var, Any], blocked: list[Any]
+) -> ir.Expr | None:
     """``cond`` (``index < size`` or ``index >= 0``) at the worst value of the loop variables."""
     reach = state.analyzer.int_set(cond.a, domain)
     worst = reach.max_value if isinstance(cond, T.LT) else reach.min_value
     if not isinstance(worst, ir.Expr):
         return None
     bad: list[Any] = []
-    inner = {id(v): v for v in ()}
     names = [*domain, *blocked]
 
     def check(node: Any) -> None:
@@ -131,9 +135,7 @@ def _extreme(state: _Guard, cond: Any, domain: dict[ir.Var, Any], blocked: list[
             bad.append(node)
 
     structural_walk(worst, [(ir.Var, check), (ir.TensorLoad, bad.append)])
-    text = str(worst)
-    del inner
-    if bad or "inf" in text:
+    if bad or "inf" in str(worst):
         return None
     worst = state.analyzer.simplify(worst)
     return T.LT(worst, cond.b) if isinstance(cond, T.LT) else T.GE(worst, cond.b)
@@ -189,7 +191,7 @@ def _on_load(state: _Guard, load: ir.TensorLoad, mutator: Any) -> Any:
         return result
     dtype = dtype_of(result)
     safe = state.safe_values.get(load.source, 0)
-    value = safe.astype(dtype) if isinstance(safe, ir.Expr) else T.const(safe, dtype)
+    value = T.const(safe, dtype) if not isinstance(safe, ir.Expr) else safe
     return T.if_then_else(condition, result, value, span=load.span)
 
 
@@ -199,7 +201,9 @@ def _on_store(state: _Guard, stmt: T.BufferStore, mutator: Any) -> Any:
     if condition is None:
         return T.BufferStore(stmt.buffer, mutator.mutate(stmt.value), indices, stmt.span)
     value = _under(state, condition, lambda: mutator.mutate(stmt.value))
-    return T.IfThenElse(condition, T.BufferStore(stmt.buffer, value, indices, stmt.span), None, stmt.span)
+    return T.IfThenElse(
+        condition, T.BufferStore(stmt.buffer, value, indices, stmt.span), None, stmt.span
+    )
 
 
 def _unproved(state: _Guard, buffer: ir.Var, indices: list[ir.Expr]) -> ir.Expr | None:

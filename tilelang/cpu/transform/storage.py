@@ -52,7 +52,9 @@ def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
         if offset is None:
             return stmt
         pointer = ir.Call(
-            ir.Op.get("tirx.handle_add_byte_offset"), [scratch, T.const(offset, "int64")], ret_ty="handle"
+            ir.Op.get("tirx.handle_add_byte_offset"),
+            [scratch, T.const(offset, "int64")],
+            ret_ty="handle",
         )
         return T.DeclBuffer(stmt.buffer, data=pointer, span=stmt.span)
 

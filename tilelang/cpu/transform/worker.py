@@ -78,15 +78,27 @@ def make_worker(name: str, body: T.PrimFunc) -> tuple[T.PrimFunc, T.PrimFunc]:
     count = T.Var("num_args", "int32")
 
     def argument(index: int, dtype: Any) -> ir.Expr:
-        return _call("tirx.tvm_struct_get", [args, T.const(index, "int32"), T.const(_VALUE_FIELD, "int32")], dtype)
+        return _call(
+            "tirx.tvm_struct_get",
+            [args, T.const(index, "int32"), T.const(_VALUE_FIELD, "int32")],
+            dtype,
+        )
 
     slots = T.Var("slots", ir.PointerType(ir.PrimType("uint64"), "global"))
-    table = T.decl_buffer((max(1, len(kernel_params)),), "uint64", "slot", layout=None, data_alignment=8)
+    table = T.decl_buffer(
+        (max(1, len(kernel_params)),), "uint64", "slot", layout=None, data_alignment=8
+    )
     values = [_slot_value(table, index, param) for index, param in enumerate(kernel_params)]
     callee = f"{name}_body"
     call = _call(
         "tirx.call_extern",
-        [ir.StringImm(callee), *values, argument(1, "int64"), argument(2, "int64"), argument(3, "handle")],
+        [
+            ir.StringImm(callee),
+            *values,
+            argument(1, "int64"),
+            argument(2, "int64"),
+            argument(3, "handle"),
+        ],
         "int32",
     )
     stmts = [
@@ -95,9 +107,12 @@ def make_worker(name: str, body: T.PrimFunc) -> tuple[T.PrimFunc, T.PrimFunc]:
         T.Evaluate(call),
         T.Return(T.const(0, "int32")),
     ]
-    worker = T.PrimFunc([self_handle, args, count, result], T.SeqStmt(stmts), ret_type=ir.PrimType("int32"))
+    worker = T.PrimFunc(
+        [self_handle, args, count, result], T.SeqStmt(stmts), ret_type=ir.PrimType("int32")
+    )
     worker = worker.with_attr("global_symbol", f"__tvm_ffi_{name}").with_attr("calling_conv", 1)
-    outlined = body.with_attr("global_symbol", callee).with_attr("tirx.noalias", True)
+    alias_free = "tl.may_alias" not in (body.attrs or {})
+    outlined = body.with_attr("global_symbol", callee).with_attr("tirx.noalias", alias_free)
     outlined = outlined.with_attr("tl.entry", name)
     return worker, outlined
 

@@ -1,0 +1,95 @@
+"""Registry of the numeric operators: opaque calls ``tl.num.<name>`` with one lowering rule each.
+
+Passes replace arithmetic whose meaning TVM or LLVM would not keep (a wrapping ``+``, a comparison
+that NaN may enter, ``exp``) by such a call. No simplifier looks into it, ``VectorizeLoop`` widens
+it, and ``LowerIntrin`` finally replaces it by the formula of its rule::
+
+    @numeric("copysign")
+    def copysign(x: Value, y: Value) -> Value: ...
+
+    call("copysign", "float32", x, y)   # tl.num.copysign(x, y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+
+from tilelang.cpu.intrinsics.math.value import Value, prim_type
+
+__all__ = ["PREFIX", "Rule", "call", "has_operator", "is_numeric", "numeric", "operator_name"]
+
+PREFIX = "tl.num."
+#: Values of the arguments to the value of the result; a typed rule gets the result dtype first.
+Rule = Callable[..., Value]
+
+_PURE = 1
+_OPS: dict[str, ir.Op] = {}
+
+
+def _register(name: str) -> ir.Op:
+    full = PREFIX + name
+    if full not in ir.Op.list_op_names():
+        ir.register_op_attr(full, "TCallEffectKind", _PURE)
+        ir.register_op_attr(full, "TVectorizable", True)
+        ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))
+    return ir.Op.get(full)
+
+
+def numeric(name: str, typed: bool = False, target: str = "default") -> Callable[[Rule], Rule]:
+    """Register the decorated function as the rule of operator ``name``.
+
+    Parameters
+    ----------
+    typed : bool
+        Whether the rule takes the element dtype of the result as its first argument.
+    target : str
+        Target kind the rule is for. A rule for ``"default"`` serves all kinds without their own.
+    """
+
+    def register(rule: Rule) -> Rule:
+        if name not in _OPS:
+            _OPS[name] = _register(name)
+
+        def lower(node: ir.Call) -> ir.Expr:
+            operands = [Value.of(arg) for arg in node.args]
+            result = rule(_element(node.ty), *operands) if typed else rule(*operands)
+            return result.expr()
+
+        T.register_intrin_lowering(PREFIX + name, target=target, f=lower, level=11)
+        return rule
+
+    return register
+
+
+def _element(ty: Any) -> str:
+    kind = ty.dtype
+    return str(kind) if kind.lanes == 1 else str(kind.with_lanes(1))
+
+
+def call(name: str, dtype: str, *args: ir.Expr, span: ir.Span | None = None) -> ir.Call:
+    """A call of operator ``name`` whose result has elements of ``dtype`` and the lanes of ``args``."""
+    lanes = max(arg.ty.dtype.lanes for arg in args)
+    return ir.Call(_OPS[name], list(args), span=span, ret_ty=prim_type(dtype, lanes))
+
+
+def has_operator(name: str) -> bool:
+    """Whether operator ``name`` is registered."""
+    return name in _OPS
+
+
+def is_numeric(expr: Any) -> bool:
+    """Whether ``expr`` is a call of a numeric operator."""
+    return operator_name(expr) is not None
+
+
+def operator_name(expr: Any) -> str | None:
+    """The name of the numeric operator that ``expr`` calls, or None."""
+    if isinstance(expr, ir.Call) and isinstance(expr.op, ir.Op):
+        name = str(expr.op.name)
+        if name.startswith(PREFIX):
+            return name[len(PREFIX) :]
+    return None

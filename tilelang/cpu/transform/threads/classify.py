@@ -1,0 +1,107 @@
+"""What a statement of a thread program needs: one thread, or all threads at one point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
+
+from tilelang.ir.intrin.record import find
+from tilelang.ir.op import TileCall
+
+__all__ = [
+    "BARRIERS",
+    "BLOCK_VOTES",
+    "INDEX_CALLS",
+    "is_collective_call",
+    "is_per_thread_op",
+    "lane_intrinsic",
+    "leaves_loop",
+    "meets",
+    "needs_threads",
+]
+
+BARRIERS = frozenset({"sync_threads", "sync_warp"})
+BLOCK_VOTES = frozenset({"syncthreads_count", "syncthreads_and", "syncthreads_or"})
+INDEX_CALLS = frozenset(
+    {"get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx", "shuffle_elect"}
+)
+
+
+def lane_intrinsic(node: Any) -> str | None:
+    """Name of the lane intrinsic a call is, or None."""
+    if not isinstance(node, ir.Call):
+        return None
+    record = find(node)
+    return record.name if record is not None and record.lanes else None
+
+
+def is_collective_call(node: Any) -> bool:
+    """Whether an expression exchanges values between threads."""
+    name = lane_intrinsic(node)
+    return name is not None and name not in BARRIERS and name not in INDEX_CALLS
+
+
+def is_per_thread_op(call: TileCall, threads: list[ir.Var]) -> bool:
+    """Whether a tile op works on one thread's own storage, or at an index that names the thread."""
+    regions = [*call.regions("r"), *call.regions("w")]
+    if regions and all(region.source.scope() in ("local", "local.var") for region in regions):
+        return True
+    return any(_mentions(region, threads) for region in regions)
+
+
+def _mentions(node: Any, variables: list[ir.Var]) -> bool:
+    def check(var: ir.Var) -> Any:
+        return VisitInterrupt(True) if any(var.same_as(v) for v in variables) else None
+
+    return structural_walk(node, (ir.Var, check)) is not None
+
+
+def needs_threads(body: Any, threads: list[ir.Var]) -> bool:
+    """Whether the program names a thread index or uses a lane intrinsic other than barriers."""
+    uses: list[ir.Var] = []
+    structural_walk(body, (ir.Var, uses.append))
+    # A loop variable is visited once where the loop defines it.
+    if any(sum(use.same_as(var) for use in uses) > 1 for var in threads):
+        return True
+
+    def check(call: ir.Call) -> Any:
+        name = lane_intrinsic(call)
+        return VisitInterrupt(True) if name is not None and name not in BARRIERS else None
+
+    return structural_walk(body, (ir.Call, check)) is not None
+
+
+def meets(stmt: Any, threads: list[ir.Var]) -> bool:
+    """Whether threads meet somewhere inside ``stmt``: a barrier, exchange, tile op or parallel loop."""
+
+    def on_for(loop: T.For) -> Any:
+        return VisitInterrupt(True) if loop.kind == T.ForKind.PARALLEL else None
+
+    def on_call(call: ir.Call) -> Any:
+        name = lane_intrinsic(call)
+        if name is not None and name not in INDEX_CALLS:
+            return VisitInterrupt(True)
+        tile = TileCall.of(call)
+        return (
+            VisitInterrupt(True)
+            if tile is not None and not is_per_thread_op(tile, threads)
+            else None
+        )
+
+    return structural_walk(stmt, [(T.For, on_for), (ir.Call, on_call)]) is not None
+
+
+def leaves_loop(stmt: Any) -> bool:
+    """Whether ``stmt`` breaks or continues a loop around it."""
+
+    def stop(node: Any, visitor: Any) -> Any:
+        return VisitInterrupt(True)
+
+    def own(node: Any, visitor: Any) -> Any:
+        return None  # a loop inside takes its own jumps
+
+    rules = [(T.For, own), (T.While, own), (T.Break, stop), (T.Continue, stop)]
+    return structural_visit(stmt, rules) is not None
