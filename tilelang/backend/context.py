@@ -54,6 +54,11 @@ class BackendContext:
         """Name of the target backend."""
         return self.module.name
 
+    @property
+    def device_type(self) -> str:
+        """The ``torch.device`` type of the tensors the kernel takes."""
+        return self.module.device_type
+
     def lower(self, mod: IRModule) -> IRModule:
         """Run the backend's pass pipeline."""
         return self.module.lower(mod, self.target)

@@ -49,6 +49,8 @@ class BackendModule:
         Device kind to the hooks applied to host IR before its codegen.
     callbacks : mapping
         Functions published in tvm-ffi's registry while the backend is registered.
+    device_type : str
+        The ``torch.device`` type of the tensors its kernels take.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class BackendModule:
     host_codegens: Mapping[str, HostCodegen] = field(default_factory=dict)
     host_codegen_hooks: Mapping[str, tuple[HostCodegenHook, ...]] = field(default_factory=dict)
     callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    device_type: str = "cpu"
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__
@@ -88,6 +91,8 @@ class BackendModule:
     def _check_kinds(self) -> None:
         if not self.name:
             raise BackendError("a backend needs a name")
+        if not self.device_type:
+            self._fail("device_type is empty; name the torch.device type of its tensors")
         if not self.target_kinds or not all(self.target_kinds):
             self._fail("target_kinds must name at least one kind, none of them empty")
         if repeated := _duplicates(self.target_kinds):

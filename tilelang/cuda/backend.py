@@ -22,6 +22,7 @@ register_target_detector("cuda", detect_cuda_target, device_type="cuda", rank=10
 CUDA_BACKEND = register_backend(
     BackendModule(
         name="cuda",
+        device_type="cuda",
         target_kinds=("cuda",),
         pipelines={"cuda": CUDA_PIPELINE},
         device_codegens={"cuda": DeviceCodegen("cuda", _CODEGEN, _CODEGEN)},

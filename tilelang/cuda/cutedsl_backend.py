@@ -20,6 +20,7 @@ register_target_normalizer("cutedsl", normalize_cutedsl_target)
 CUTEDSL_BACKEND = register_backend(
     BackendModule(
         name="cutedsl",
+        device_type="cuda",
         target_kinds=("cuda",),
         pipelines={"cuda": CUDA_PIPELINE},
         device_codegens={"cuda": DeviceCodegen("cutedsl", _CODEGEN, _CODEGEN)},

@@ -22,6 +22,7 @@ register_target_detector("metal", detect_metal_target, device_type="mps", rank=3
 METAL_BACKEND = register_backend(
     BackendModule(
         name="metal",
+        device_type="mps",
         target_kinds=("metal",),
         pipelines={"metal": METAL_PIPELINE},
         device_codegens={"metal": DeviceCodegen("metal", _CODEGEN, _CODEGEN)},

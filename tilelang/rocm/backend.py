@@ -28,6 +28,7 @@ register_target_detector("hip", detect_hip_target, device_type="cuda", rank=20)
 ROCM_BACKEND = register_backend(
     BackendModule(
         name="rocm",
+        device_type="cuda",  # as torch calls AMD GPUs
         target_kinds=("hip",),
         pipelines={"hip": ROCM_PIPELINE},
         device_codegens={"hip": DeviceCodegen("hip", _CODEGEN, _CODEGEN)},

@@ -82,6 +82,13 @@ def test_cpu_runs_c_with_cython_first_and_llvm_with_tvm_ffi_only():
     assert module.resolve_execution_backend("ctypes", Target("c")).name == "cython"
 
 
+def test_every_backend_names_the_device_of_its_tensors():
+    devices = {name: module.device_type for name, module in list_backends().items()}
+    assert devices["cpu"] == "cpu" and devices["metal"] == "mps"
+    assert devices["cuda"] == devices["cutedsl"] == devices["rocm"] == "cuda"
+    assert create_backend_context("hip").device_type == "cuda"
+
+
 def test_callbacks_are_published_as_global_functions():
     for backend, name in (
         ("cuda", "tilelang_callback_cuda_validate"),
@@ -127,6 +134,7 @@ def test_hooks_run_in_order_on_host_ir(manifest):
 SPEC = ExecutionBackendSpec("unit")
 RULES = [
     ({"name": ""}, "needs a name"),
+    ({"device_type": ""}, "device_type is empty"),
     ({"target_kinds": ()}, "at least one kind"),
     ({"target_kinds": ("test", "test")}, "target kinds must be unique"),
     ({"pipelines": {}}, "pipelines must have exactly one entry per target kind"),
