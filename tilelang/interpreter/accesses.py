@@ -14,7 +14,7 @@ import numpy as np
 from tvm import ir
 
 from tilelang.interpreter.conflicts import Conflict
-from tilelang.interpreter.domain import Mask
+from tilelang.interpreter.domain import Mask, some
 from tilelang.interpreter.machine import Machine, is_per_thread
 from tilelang.interpreter.memory import View
 from tilelang.interpreter.numbers import to_bits
@@ -44,9 +44,9 @@ def load(m: Machine, view: View, index: Sequence[Any], span: ir.Span | None) -> 
 
 def store(m: Machine, view: View, index: Sequence[Any], value: Any, span: ir.Span | None) -> None:
     """Write ``value`` at ``index`` for the active points."""
-    if not np.any(m.active):
+    if not some(m.active):
         return
-    uniform = all(np.ndim(i) == 0 for i in index)
+    uniform = bool(m.domain.shape) and all(np.ndim(i) == 0 for i in index)
     view, own = m.place(view, uniform_write=uniform)
     index, inside = _inside(m, view, index, span, "write")
     if view.size == 0:
@@ -161,8 +161,8 @@ def _check_written(
 ) -> None:
     if view.storage.written is None or not m.options.check_initialized:
         return
-    missing = needed & ~np.asarray(view.is_written(where))
-    if not missing.any():
+    missing = needed & np.logical_not(view.is_written(where))
+    if not some(missing):
         return
     own = len(view.storage.lead)
     first = np.argwhere(missing)[0]

@@ -41,7 +41,7 @@ class Signature:
 
     def __init__(self, code: Expressions, func: T.PrimFunc, outputs: Sequence[int]) -> None:
         self.func = func
-        self.params = list(func.params)
+        self.params = [code.var(param) for param in func.params]
         self.outputs = tuple(outputs)
         self._code = code
         sizes: set[ir.Var] = set()
@@ -49,7 +49,7 @@ class Signature:
         for param in self.params:
             if is_buffer(param):
                 exprs = [*param.shape, *param.ty.strides]
-                self._extents[param] = [(expr, _variables(expr)) for expr in exprs]
+                self._extents[param] = [(expr, self._variables(expr)) for expr in exprs]
                 sizes.update(*(unknown for _, unknown in self._extents[param]))
         code.index_vars |= sizes
 
@@ -179,14 +179,20 @@ class Signature:
 
     def _expected(self, m: Machine, param: ir.Var, exprs: Sequence[ir.Expr]) -> list[int]:
         for expr in exprs:
-            missing = _variables(expr) - m.env.keys()
+            missing = self._variables(expr) - m.env.keys()
             if missing:
                 name = next(iter(missing)).name
                 raise ArgumentValueError(
-                    f"argument {param.name}: no argument determines the size {name} in {expr}",
+                    f"argument {param.name}: no value of {name} gives the sizes of the arguments; "
+                    f"expected an extent or stride {expr}",
                     param.span,
                 )
         return [int(self._code.index(expr)(m)) for expr in exprs]
+
+    def _variables(self, expr: Any) -> set[ir.Var]:
+        found: set[ir.Var] = set()
+        structural_walk(expr, (ir.Var, lambda var: found.add(self._code.var(var))))
+        return found
 
     def _allocate(self, m: Machine, param: ir.Var) -> Any:
         import torch  # only to return tensors
@@ -208,12 +214,6 @@ class Signature:
         storage = Storage(param.name, "global", data, np.zeros_like(data), None)
         m.views[param] = View(param.name, dtype, tuple(shape), strides_of(tuple(shape)), 0, storage)
         return result
-
-
-def _variables(expr: Any) -> set[ir.Var]:
-    found: set[ir.Var] = set()
-    structural_walk(expr, (ir.Var, lambda var: found.add(var)))
-    return found
 
 
 def _show(exprs: Sequence[ir.Expr], shape: Sequence[int]) -> str:

@@ -33,7 +33,7 @@ def _combine(kind: str, dtype: Dtype) -> Combine:
 def _atomic(c: Any, expr: ir.Call) -> Fn:
     """``tl.atomic(A[i], value)``: the points update one after another; gives the old values."""
     target, kind, span = expr.args[0], expr.attrs.kind, expr.span
-    buffer, where = target.source, c.where(target)
+    buffer, where = c.var(target.source), c.where(target)
     operand = c.value(expr.args[1]) if len(expr.args) > 1 else (lambda m: np.int8(0))
 
     def run(m: Machine) -> Any:
@@ -80,7 +80,7 @@ def _contribution(
     c: Any, buffer: ir.Var, access: Any, value: ir.Expr, kind: str, span: ir.Span | None
 ) -> Fn:
     """Each active point contributes once; sums are formed in float64 and rounded once."""
-    where, operand = c.where(access), c.value(value)
+    buffer, where, operand = c.var(buffer), c.where(access), c.value(value)
     fold = _FOLDS[kind]
 
     def run(m: Machine) -> None:

@@ -73,11 +73,12 @@ def breakpoint_at(options: Options, span: ir.Span) -> Callable[[Machine], None] 
 def _region(c: Any, region: ir.TensorRegion) -> Callable[[Machine], np.ndarray]:
     """The part of a buffer in ``region``, of all threads, written or not."""
     bounds = [(c.index(r.min), c.index(r.extent)) for r in region.region]
+    buffer = c.var(region.source)
 
     def read(m: Machine) -> np.ndarray:
         with m.within(m.domain.nest((), m.active)):
             parts = tuple(slice(int(a(m)), int(a(m)) + int(n(m))) for a, n in bounds)
-        view = m.view(region.source)
+        view = m.view(buffer)
         return np.array(view.gather((slice(None),) * len(view.storage.lead) + parts))
 
     return read

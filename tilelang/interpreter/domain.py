@@ -15,9 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["Divergent", "Domain", "Mask"]
+__all__ = ["Divergent", "Domain", "Mask", "some"]
 
 Mask = Any  # np.bool_ or a bool array over the axes of a domain
+
+
+def some(mask: Mask) -> bool:
+    """Whether any point is in ``mask``."""
+    return mask is np.True_ or (mask is not np.False_ and bool(mask.any()))
 
 
 class Divergent(Exception):

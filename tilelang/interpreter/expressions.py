@@ -22,6 +22,7 @@ from tvm.ir import prim
 from tilelang.errors import UnsupportedError
 from tilelang.interpreter import accesses, atomics, pointers  # noqa: F401  (they declare call rules)
 from tilelang.interpreter.calls import intrinsic
+from tilelang.interpreter.domain import some
 from tilelang.interpreter.machine import Machine
 from tilelang.interpreter.nodes import Fn, choose, dtype_of, lane_indices, stack_lanes
 from tilelang.interpreter.numbers import Dtype, cast, round_float, wrap
@@ -102,6 +103,11 @@ class Expressions:
         self.index_vars: set[ir.Var] = set()
         self.tile_functions: dict[Any, Any] = {}  # of the operands of tile ops
         self._index_memo: dict[ir.Expr, bool] = {}
+        self._first_seen: dict[ir.Var, ir.Var] = {}
+
+    def var(self, var: ir.Var) -> ir.Var:
+        """One Python object for all uses of a variable, so that tables find it by identity."""
+        return self._first_seen.setdefault(var, var)
 
     def value(self, expr: ir.Expr) -> Fn:
         """A function that gives ``expr`` as data of its dtype."""
@@ -121,7 +127,8 @@ class Expressions:
             number = int(expr.value)
             return lambda m: number
         if kind is ir.Var and expr in self.index_vars:
-            return lambda m: m.get(expr)
+            var = self.var(expr)
+            return lambda m: m.get(var)
         if kind is prim.Cast and dtype_of(expr.value).is_int and _is_wide_int(dtype_of(expr)):
             return self.index(expr.value)
         if kind in _EXACT and dtype_of(expr).is_int and dtype_of(expr).lanes == 1:
@@ -206,8 +213,8 @@ def _string(c: Expressions, expr: ir.StringImm) -> Fn:
 def _variable(c: Expressions, expr: ir.Var) -> Fn:
     if isinstance(expr.ty, T.BufferType):
         raise UnsupportedError(f"buffer {expr.name} is used as a number; index it", expr.span)
-    lanes = 1 if dtype_of(expr).lanes > 1 else 0
-    return lambda m: m.get(expr, lanes)
+    var, lanes = c.var(expr), 1 if dtype_of(expr).lanes > 1 else 0
+    return lambda m: m.get(var, lanes)
 
 
 def _binary(c: Expressions, expr: Any) -> Fn:
@@ -230,7 +237,7 @@ def _and(c: Expressions, expr: prim.And) -> Fn:
 
     def run(m: Machine) -> Any:
         left = a(m)
-        if not np.any(left):
+        if not some(left):
             return left
         with m.masked(left):  # as in Python: the right side only where the left holds
             return left & b(m)
@@ -283,7 +290,7 @@ def _let(c: Expressions, expr: prim.Let) -> Fn:
 
 
 def _load(c: Expressions, expr: ir.TensorLoad) -> Fn:
-    buffer, span = expr.source, expr.span
+    buffer, span = c.var(expr.source), expr.span
     if any(type(i) is prim.Ramp for i in expr.indices):
         return _vector_load(c, expr)
     where = c.where(expr)

@@ -31,7 +31,7 @@ class Launch:
     body: T.Stmt | None = None
 
     @staticmethod
-    def of(loop: T.For) -> Launch:
+    def of(c: Any, loop: T.For) -> Launch:
         """Decode the nest of thread-binding loops that starts at ``loop``."""
         blocks: dict[int, tuple[ir.Var, ir.Expr]] = {}
         threads: dict[int, tuple[ir.Var, ir.Expr]] = {}
@@ -40,7 +40,7 @@ class Launch:
             tag = str(stmt.thread_binding.thread_tag)
             axes = threads if tag.startswith("threadIdx") else blocks
             if tag.startswith(("threadIdx", "blockIdx")):
-                axes["xyz".index(tag[-1])] = (stmt.loop_var, stmt.extent)
+                axes["xyz".index(tag[-1])] = (c.var(stmt.loop_var), stmt.extent)
             stmt = stmt.body
         return Launch(blocks, threads, stmt)
 
@@ -65,7 +65,7 @@ def uses_threads(found: Launch) -> bool:
 
 def launch(c: Any, loop: T.For) -> Fn:
     """The function of a launch: runs all blocks of the grid."""
-    found = Launch.of(loop)
+    found = Launch.of(c, loop)
     grid = {axis: c.index(extent) for axis, (_, extent) in found.blocks.items()}
     block = {axis: c.index(extent) for axis, (_, extent) in found.threads.items()}
     c.index_vars.update(var for var, _ in (*found.blocks.values(), *found.threads.values()))

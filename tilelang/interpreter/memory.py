@@ -74,7 +74,7 @@ class View:
         """The same buffer over another storage."""
         return replace(self, storage=storage)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many elements the buffer has."""
         return int(np.prod(self.shape, dtype=np.int64))

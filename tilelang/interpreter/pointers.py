@@ -53,7 +53,7 @@ def _element(view: View, index: list[int]) -> Pointer:
 
 @call_rule("tirx.buffer_data")
 def _buffer_data(c: Any, expr: ir.Call) -> Fn:
-    buffer = expr.args[0]
+    buffer = c.var(expr.args[0])
     return lambda m: _element(m.view(buffer), [0] * len(buffer.shape))
 
 
@@ -61,10 +61,11 @@ def _buffer_data(c: Any, expr: ir.Call) -> Fn:
 def _address_of(c: Any, expr: ir.Call) -> Fn:
     target = expr.args[0]
     if isinstance(target, ir.Var) and isinstance(target.ty, T.BufferType):
-        return lambda m: _element(m.view(target), [0] * len(target.shape))
+        whole = c.var(target)
+        return lambda m: _element(m.view(whole), [0] * len(whole.shape))
     if not isinstance(target, ir.TensorLoad):
         raise UnsupportedError(f"the address of {target} cannot be taken", expr.span)
-    buffer, where, span = target.source, c.where(target), expr.span
+    buffer, where, span = c.var(target.source), c.where(target), expr.span
 
     def run(m: Machine) -> Pointer:
         index = where(m)

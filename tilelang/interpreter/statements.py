@@ -14,6 +14,7 @@ from tvm_ffi import structural_walk
 from tilelang.errors import UnsupportedError
 from tilelang.interpreter import accesses, debug, launch, tiles
 from tilelang.interpreter.atomics import reducer_store
+from tilelang.interpreter.domain import some
 from tilelang.interpreter.expressions import Expressions
 from tilelang.interpreter.machine import Jumps, Machine, Options, is_per_thread
 from tilelang.interpreter.memory import Storage, View, strides_of
@@ -54,6 +55,7 @@ class Code(Expressions):
 
     def binding(self, var: ir.Var, value: ir.Expr) -> Fn:
         """A function that evaluates ``value`` and binds it to ``var``."""
+        var = self.var(var)
         if self.is_index(value):
             self.index_vars.add(var)
             evaluate = self.index(value)
@@ -68,7 +70,7 @@ def _seq(c: Code, stmt: T.SeqStmt) -> Fn:
     def run(m: Machine) -> None:
         for part in parts:
             part(m)
-            if m.active is np.False_ or not np.any(m.active):
+            if not some(m.active):
                 return
 
     return run
@@ -80,13 +82,13 @@ def _store(c: Code, stmt: T.BufferStore) -> Fn:
         return contribution
     if any(type(i) is prim.Ramp for i in stmt.indices):
         return _vector_store(c, stmt)
-    buffer, span = stmt.buffer, stmt.span
+    buffer, span = c.var(stmt.buffer), stmt.span
     where, value = c.where(stmt), c.value(stmt.value)
     return lambda m: accesses.store(m, m.view(buffer), where(m), value(m), span)
 
 
 def _vector_store(c: Code, stmt: T.BufferStore) -> Fn:
-    buffer, span, value = stmt.buffer, stmt.span, c.value(stmt.value)
+    buffer, span, value = c.var(stmt.buffer), stmt.span, c.value(stmt.value)
     lanes = range(dtype_of(stmt.value).lanes)
     wheres = [[c.index(i) for i in lane_indices(stmt.indices, lane)] for lane in lanes]
 
@@ -121,10 +123,10 @@ def _if(c: Code, stmt: T.IfThenElse) -> Fn:
             return
         entered = m.active
         m.active = entered & taken
-        if m.active.any():
+        if some(m.active):
             then(m)
         left, m.active = m.active, entered & ~taken
-        if m.active.any():
+        if some(m.active):
             otherwise(m)
         m.active = m.active | left
 
@@ -132,7 +134,7 @@ def _if(c: Code, stmt: T.IfThenElse) -> Fn:
 
 
 def _serial(c: Code, stmt: T.For) -> Fn:
-    var = stmt.loop_var
+    var = c.var(stmt.loop_var)
     start, extent = c.index(stmt.min), c.index(stmt.extent)
     step = c.index(stmt.step) if stmt.step is not None else (lambda m: 1)
     c.index_vars.add(var)
@@ -161,7 +163,7 @@ def _loop(m: Machine, var: ir.Var, first: Any, stride: int, counts: Any, body: F
         if not uniform:
             done = done | (m.active & (counts <= trip))
             m.active = m.active & (counts > trip)
-        if not np.any(m.active):
+        if not some(m.active):
             break
         m.set(var, first + trip * stride)
         m.jumps.continued = np.False_
@@ -177,11 +179,11 @@ def _parallel(c: Code, stmt: T.For) -> Fn:
         loops.append(loops[-1].body)
     starts = [c.index(loop.min) for loop in loops]
     extents = [c.index(loop.extent) for loop in loops]
-    variables = [loop.loop_var for loop in loops]
+    variables = [c.var(loop.loop_var) for loop in loops]
     c.index_vars.update(variables)
     body = c.stmt(loops[-1].body)
     stored: set[ir.Var] = set()
-    structural_walk(loops[-1].body, (T.BufferStore, lambda s: stored.add(s.buffer)))
+    structural_walk(loops[-1].body, (T.BufferStore, lambda s: stored.add(c.var(s.buffer))))
 
     def run(m: Machine) -> None:
         with m.within(m.domain.nest((), m.active)):
@@ -216,11 +218,11 @@ def _while(c: Code, stmt: T.While) -> Fn:
     def run(m: Machine) -> None:
         outer, m.jumps = m.jumps, Jumps()
         done: Any = np.False_
-        while np.any(m.active):
+        while some(m.active):
             again = condition(m)
             done = done | (m.active & ~np.asarray(again))
             m.active = (m.active & again)[()]
-            if not np.any(m.active):
+            if not some(m.active):
                 break
             m.jumps.continued = np.False_
             body(m)
@@ -265,7 +267,7 @@ def _assert(c: Code, stmt: T.AssertStmt) -> Fn:
 
 
 def _allocate(c: Code, stmt: T.AllocBuffer) -> Fn:
-    buffer = stmt.buffer
+    buffer = c.var(stmt.buffer)
     extents = [c.index(extent) for extent in buffer.shape]
     dtype, scope = dtype_named(str(buffer.dtype)), buffer.scope()
 
@@ -286,7 +288,7 @@ def _allocate(c: Code, stmt: T.AllocBuffer) -> Fn:
 
 
 def _declare(c: Code, stmt: T.DeclBuffer) -> Fn:
-    buffer = stmt.buffer
+    buffer = c.var(stmt.buffer)
     if stmt.data is None:
         return _allocate(c, stmt)
     pointer = c.pointer(stmt.data)

@@ -72,7 +72,7 @@ class RefContext:
 
     def _locate(self, region: ir.TensorRegion) -> tuple[View, Any, list[int], list[int]]:
         m = self._m
-        view, own = m.place(m.view(region.source))
+        view, own = m.place(m.view(self._code.var(region.source)))
         functions = self._cache.get(region)
         if functions is None:
             functions = self._cache[region] = [
@@ -146,7 +146,7 @@ def tile_op(c: Any, call: TileCall) -> Fn:
 
 def safe_value(c: Any, stmt: T.AttrStmt, body: Fn) -> Fn:
     """``T.annotate_safe_value``: what reads outside a tensor give."""
-    buffer, value, dtype = stmt.node, c.value(stmt.value), dtype_of(stmt.value)
+    buffer, value, dtype = c.var(stmt.node), c.value(stmt.value), dtype_of(stmt.value)
 
     def run(m: Machine) -> None:
         view = m.view(buffer)
