@@ -67,9 +67,15 @@ def lower_im2col(call: TileCall, ctx: Lowering) -> T.Stmt:
         m = call.operand("nhw_step") * rows + at[-2]
         k = call.operand("c_step") * cols + at[-1]
         n, c = m // (out_h * out_w), k % channels
-        y = m // out_w % out_h * attrs.stride + k // channels // attrs.kernel * attrs.dilation - attrs.pad
+        y = (
+            m // out_w % out_h * attrs.stride
+            + k // channels // attrs.kernel * attrs.dilation
+            - attrs.pad
+        )
         x = m % out_w * attrs.stride + k // channels % attrs.kernel * attrs.dilation - attrs.pad
-        inside = T.all(n < batch, k < attrs.kernel**2 * channels, y >= 0, y < height, x >= 0, x < width)
+        inside = T.all(
+            n < batch, k < attrs.kernel**2 * channels, y >= 0, y < height, x >= 0, x < width
+        )
         dtype = dtype_of(col)
         value = T.if_then_else(inside, load(img, [n, y, x, c], dtype), T.const(0, dtype))
         return store(col, at, value, call.span)
@@ -86,7 +92,9 @@ def lower_atomic(call: TileCall, ctx: Lowering) -> T.Stmt:
         target = load(dst, at)
         update = load(value, at, dtype) if isinstance(value, ir.TensorRegion) else value
         attrs = AtomicAttrs(kind=call.attrs.kind, order=call.attrs.order)
-        return T.Evaluate(ir.Call(ELEMENT_ATOMIC, [target, update], attrs=attrs, ret_ty=dtype), call.span)
+        return T.Evaluate(
+            ir.Call(ELEMENT_ATOMIC, [target, update], attrs=attrs, ret_ty=dtype), call.span
+        )
 
     return nest(moving_extents(dst), body, call.span)
 

@@ -9,13 +9,22 @@ first copied to a packed temporary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
 
-from tilelang.cpu.op.loops import Lowering, accumulator_dtype, alloc, load, nest, serial, store, vectorized
+from tilelang.cpu.op.loops import (
+    Lowering,
+    accumulator_dtype,
+    alloc,
+    load,
+    nest,
+    serial,
+    store,
+    vectorized,
+)
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.op import TileCall
 from tilelang.ir.region import region_extents
@@ -27,7 +36,10 @@ Element = Callable[[Any, Any], ir.Expr]
 
 @dataclass(frozen=True)
 class _Problem:
-    """One product: sizes, working dtype and element accessors A(i, k), B(k, j), C(i, j)."""
+    """One product: sizes, working dtype and element accessors A(i, k), B(k, j), C(i, j).
+
+    Within a panel, B is addressed by the column in the panel.
+    """
 
     m: int
     n: int
@@ -55,8 +67,6 @@ def lower_gemm(call: TileCall, ctx: Lowering) -> T.Stmt:
     read_a, read_b = element(a, attrs.transpose_A), element(b, attrs.transpose_B)
     if dtype_of(a) != dtype:
         read_a = _packed("a_pack", read_a, m, k, dtype, prologue)
-    if dtype_of(b) != dtype or attrs.transpose_B:
-        read_b = _packed("b_pack", read_b, k, n, dtype, prologue)
     lead_c = [T.const(0, "int32")] * (len(region_extents(c)) - 2)
     problem = _Problem(
         m,
@@ -78,7 +88,9 @@ def _size(extent: Any) -> int:
     return size
 
 
-def _packed(name: str, read: Element, rows: int, cols: int, dtype: str, out: list[T.Stmt]) -> Element:
+def _packed(
+    name: str, read: Element, rows: int, cols: int, dtype: str, out: list[T.Stmt]
+) -> Element:
     """Copy an operand to a row-major temporary and return its accessor."""
     pack = alloc(name, [rows, cols], dtype)
     out.append(T.AllocBuffer(pack))
@@ -125,11 +137,18 @@ def _panels(p: _Problem, ctx: Lowering) -> Iterator[T.Stmt]:
 
         def panel(q: Any, col: int = col, width: int = width) -> T.Stmt:
             j0 = col + q * width
-            parts = []
+            pack = alloc("b_panel", [p.k, width], p.dtype)
+            fill = nest(
+                [p.k, width], lambda at: T.BufferStore(pack, p.b(at[0], j0 + at[1]), at), None
+            )
+            packed = replace(p, b=lambda k, j: pack[k, j])
+            parts: list[T.Stmt] = [T.AllocBuffer(pack), fill]
             if p.m // rows:
-                parts.append(_loop(p.m // rows, lambda r: _block(p, ctx, r * rows, j0, rows, width)))
+                parts.append(
+                    _loop(p.m // rows, lambda r: _block(packed, ctx, r * rows, j0, rows, width))
+                )
             if p.m % rows:
-                parts.append(_block(p, ctx, p.m // rows * rows, j0, p.m % rows, width))
+                parts.append(_block(packed, ctx, p.m // rows * rows, j0, p.m % rows, width))
             return T.stmt_seq(*parts)
 
         yield _loop(count, panel)
@@ -146,7 +165,9 @@ def _block(p: _Problem, ctx: Lowering, i0: Any, j0: Any, rows: int, cols: int) -
 
     def each(body: Callable[[Any, Any], T.Stmt]) -> T.Stmt:
         def row(i: ir.Var) -> T.Stmt:
-            return _unrolled(cols // lanes, lambda q: vectorized(lanes, lambda v: body(i, q * lanes + v)))
+            return _unrolled(
+                cols // lanes, lambda q: vectorized(lanes, lambda v: body(i, q * lanes + v))
+            )
 
         return _unrolled(rows, row)
 
@@ -154,7 +175,9 @@ def _block(p: _Problem, ctx: Lowering, i0: Any, j0: Any, rows: int, cols: int) -
     start = each(lambda i, j: T.BufferStore(acc, zero if p.clear else p.c(i0 + i, j0 + j), [i, j]))
     step = serial(
         p.k,
-        lambda k: each(lambda i, j: T.BufferStore(acc, acc[i, j] + p.a(i0 + i, k) * p.b(k, j0 + j), [i, j])),
+        lambda k: each(
+            lambda i, j: T.BufferStore(acc, acc[i, j] + p.a(i0 + i, k) * p.b(k, j), [i, j])
+        ),
     )
     finish = each(lambda i, j: p.store_c(i0 + i, j0 + j, acc[i, j]))
     return T.SeqStmt([T.AllocBuffer(acc), start, step, finish])

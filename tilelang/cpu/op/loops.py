@@ -61,9 +61,7 @@ def vectorized(extent: int, body: Callable[[ir.Var], T.Stmt], name: str = "v") -
     return T.For(var, 0, extent, T.ForKind.VECTORIZED, body(var))
 
 
-def nest(
-    extents: Sequence[Any], body: Body, span: ir.Span | None, parallel: bool = True
-) -> T.Stmt:
+def nest(extents: Sequence[Any], body: Body, span: ir.Span | None, parallel: bool = True) -> T.Stmt:
     """A loop nest over ``extents``; dimensions of extent 1 get the index 0 and no loop.
 
     A parallel nest may be executed in any order; a sequential one runs as written. Both are
@@ -93,7 +91,9 @@ def _indices(region: ir.TensorRegion, offsets: Sequence[ir.Expr]) -> list[ir.Exp
     if len(offsets) == len(mins):
         return [m + o for m, o in zip(mins, offsets, strict=True)]
     dims = squeezed_dims(region)
-    moving = [o for o in offsets if const_int(o) != 0] if len(offsets) != len(dims) else list(offsets)
+    moving = (
+        [o for o in offsets if const_int(o) != 0] if len(offsets) != len(dims) else list(offsets)
+    )
     assert len(moving) == len(dims), "offsets do not fit the region"
     by_dim = dict(zip(dims, moving, strict=True))
     return [m + by_dim[d] if d in by_dim else m for d, m in enumerate(mins)]

@@ -12,7 +12,16 @@ from typing import Any
 from tvm import ir
 from tvm import tirx as T
 
-from tilelang.cpu.op.loops import Lowering, accumulator_dtype, alloc, load, nest, serial, store, vectorized
+from tilelang.cpu.op.loops import (
+    Lowering,
+    accumulator_dtype,
+    alloc,
+    load,
+    nest,
+    serial,
+    store,
+    vectorized,
+)
 from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int, dtype_of, is_float_dtype
 from tilelang.ir.op import TileCall
@@ -62,7 +71,11 @@ def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
         return T.abs(element) if attrs.kind.startswith("abs") else element
 
     def finish(at: list[ir.Expr], rest: list[ir.Expr], result: ir.Expr) -> T.Stmt:
-        offsets = [*at, *rest] if len(region_extents(dst)) < len(extents) else [*at, T.const(0, "int32"), *rest]
+        offsets = (
+            [*at, *rest]
+            if len(region_extents(dst)) < len(extents)
+            else [*at, T.const(0, "int32"), *rest]
+        )
         if not region_extents(dst) or (len(offsets) == 0):
             offsets = [T.const(0, "int32")] * len(region_extents(dst))
         if not attrs.clear:
@@ -75,14 +88,27 @@ def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
 
         def body(at: list[ir.Expr]) -> T.Stmt:
             return _reduce_row(
-                extent, start, dtype, ctx, combine, lambda k: value(at, k, rest), lambda r: finish(at, rest, r)
+                extent,
+                start,
+                dtype,
+                ctx,
+                combine,
+                lambda k: value(at, k, rest),
+                lambda r: finish(at, rest, r),
             )
 
     else:
 
         def body(at: list[ir.Expr]) -> T.Stmt:
             return _reduce_columns(
-                inner, extent, start, dtype, combine, lambda k, rest: value(at, k, rest), lambda rest, r: finish(at, rest, r), call.span
+                inner,
+                extent,
+                start,
+                dtype,
+                combine,
+                lambda k, rest: value(at, k, rest),
+                lambda rest, r: finish(at, rest, r),
+                call.span,
             )
 
     return nest(outer, body, call.span, parallel=False)
@@ -118,7 +144,9 @@ def _reduce_row(
                     vectorized(
                         width,
                         lambda v, u=u: T.BufferStore(
-                            partial, combine(partial[u * width + v], value(position(u * width + v))), [u * width + v]
+                            partial,
+                            combine(partial[u * width + v], value(position(u * width + v))),
+                            [u * width + v],
                         ),
                     )
                     for u in range(count)
@@ -136,7 +164,11 @@ def _reduce_row(
         ]
     if size is None or done < size:
         rest = extent - done if size is None else size - done
-        parts.append(serial(rest, lambda k: T.BufferStore(total, combine(total[zero], value(k + done)), [zero])))
+        parts.append(
+            serial(
+                rest, lambda k: T.BufferStore(total, combine(total[zero], value(k + done)), [zero])
+            )
+        )
     return T.SeqStmt([*parts, finish(total[zero])])
 
 
@@ -145,12 +177,24 @@ def _fold_partial(partial: ir.Var, count: int, width: int, combine: Combine) -> 
     stmts: list[T.Stmt] = []
     for u in range(1, count):
         stmts.append(
-            vectorized(width, lambda v, u=u: T.BufferStore(partial, combine(partial[v], partial[u * width + v]), [v]))
+            vectorized(
+                width,
+                lambda v, u=u: T.BufferStore(
+                    partial, combine(partial[v], partial[u * width + v]), [v]
+                ),
+            )
         )
     half = width // 2
     while half >= 1:
         step = (lambda n, f: vectorized(n, f)) if half > 1 else (lambda n, f: serial(n, f))
-        stmts.append(step(half, lambda v, half=half: T.BufferStore(partial, combine(partial[v], partial[v + half]), [v])))
+        stmts.append(
+            step(
+                half,
+                lambda v, half=half: T.BufferStore(
+                    partial, combine(partial[v], partial[v + half]), [v]
+                ),
+            )
+        )
         half //= 2
     return stmts
 
@@ -168,13 +212,22 @@ def _reduce_columns(
     """Fold rows elementwise into one accumulator an inner position."""
     sizes = [const_int(e) for e in inner]
     if any(size is None for size in sizes):
-        raise LoweringError("a reduction needs constant extents in the dimensions behind the reduced one", span)
+        raise LoweringError(
+            "a reduction needs constant extents in the dimensions behind the reduced one", span
+        )
     acc = alloc("acc", [size for size in sizes if size is not None], dtype)
     return T.SeqStmt(
         [
             T.AllocBuffer(acc),
             nest(inner, lambda at: T.BufferStore(acc, start, at), span),
-            serial(extent, lambda k: nest(inner, lambda at: T.BufferStore(acc, combine(acc[tuple(at)], value(k, at)), at), span)),
+            serial(
+                extent,
+                lambda k: nest(
+                    inner,
+                    lambda at: T.BufferStore(acc, combine(acc[tuple(at)], value(k, at)), at),
+                    span,
+                ),
+            ),
             nest(inner, lambda at: finish(at, acc[tuple(at)]), span),
         ]
     )
@@ -198,11 +251,15 @@ def lower_scan(call: TileCall, ctx: Lowering) -> T.Stmt:
                 where = rest or [T.const(0, "int32")]
                 total = combine(acc[tuple(where)], load(src, [*at, index, *rest], dtype))
                 save = T.BufferStore(acc, total, where)
-                return T.SeqStmt([save, store(dst, [*at, index, *rest], acc[tuple(where)], call.span)])
+                return T.SeqStmt(
+                    [save, store(dst, [*at, index, *rest], acc[tuple(where)], call.span)]
+                )
 
             return nest(inner, one, call.span)
 
-        reset = nest(sizes, lambda rest: T.BufferStore(acc, identity(attrs.kind, dtype), rest), call.span)
+        reset = nest(
+            sizes, lambda rest: T.BufferStore(acc, identity(attrs.kind, dtype), rest), call.span
+        )
         return T.SeqStmt([reset, serial(extent, step)])
 
     return T.SeqStmt([T.AllocBuffer(acc), nest(outer, body, call.span, parallel=False)])
@@ -216,10 +273,15 @@ def lower_logical(call: TileCall, ctx: Lowering) -> T.Stmt:
 
     def body(at: list[ir.Expr]) -> T.Stmt:
         element = load(src, at)
-        truth = element if dtype_of(element) == "bool" else T.NE(element, T.const(0, dtype_of(element)))
+        truth = (
+            element if dtype_of(element) == "bool" else T.NE(element, T.const(0, dtype_of(element)))
+        )
         old = load(dst, zero)
         return store(dst, zero, T.Or(old, truth) if any_of else T.And(old, truth))
 
     return T.SeqStmt(
-        [store(dst, zero, T.const(not any_of, "bool")), nest(region_extents(src), body, call.span, parallel=False)]
+        [
+            store(dst, zero, T.const(not any_of, "bool")),
+            nest(region_extents(src), body, call.span, parallel=False),
+        ]
     )
