@@ -11,6 +11,7 @@ from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
+from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.sequential import sequential_loops
@@ -34,11 +35,7 @@ def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[I
     return run
 
 
-def _lower_ops(func: T.PrimFunc) -> T.PrimFunc:
-    return lower_element_updates(
-        lower_tile_ops(func, Lowering(vector_bytes=64, vector_registers=32))
-    )
-
+@@
 
 def _pack(mod: IRModule) -> IRModule:
     functions = {}
@@ -68,11 +65,7 @@ def _is_llvm(target: Target) -> bool:
 
 CPU_STEPS: tuple[PassStep, ...] = (
     neutral(_each("split_thread_program", split_thread_program), "a block runs on one core"),
-    neutral(
-        _each("lower_tile_ops", _lower_ops),
-        "everything below works on loops",
-        establishes=IRLevel.LOOPS,
-    ),
+    PassStep(_lower_ops, "everything below works on loops", "lower_tile_ops", IRLevel.LOOPS),
     neutral(
         _each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"
     ),

@@ -9,6 +9,7 @@ from typing import Any
 from tvm import DataType, ir
 from tvm import tirx as T
 
+from tilelang.cpu.features import Features
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.region import region_extents, region_mins, squeezed_dims
 
@@ -30,12 +31,16 @@ Body = Callable[[list[ir.Expr]], T.Stmt]
 class Lowering:
     """What the body of an op may ask about the machine."""
 
-    vector_bytes: int = 32
-    vector_registers: int = 16
+    features: Features = Features()
+
+    @property
+    def vector_registers(self) -> int:
+        """Number of vector registers."""
+        return self.features.vector_registers
 
     def lanes(self, dtype: str) -> int:
         """Elements of ``dtype`` in one vector register."""
-        return max(1, self.vector_bytes * 8 // DataType(dtype).bits)
+        return max(1, self.features.vector_bytes * 8 // DataType(dtype).bits)
 
 
 def accumulator_dtype(dtype: str) -> str:
