@@ -35,7 +35,10 @@ def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[I
     return run
 
 
-@@
+def _lower_ops(mod: IRModule, target: Target) -> IRModule:
+    ctx = Lowering(features_of(target))
+    return _each("ops", lambda func: lower_element_updates(lower_tile_ops(func, ctx)))(mod)
+
 
 def _pack(mod: IRModule) -> IRModule:
     functions = {}

@@ -31,7 +31,7 @@ Body = Callable[[list[ir.Expr]], T.Stmt]
 class Lowering:
     """What the body of an op may ask about the machine."""
 
-    features: Features = Features()
+    features: Features
 
     @property
     def vector_registers(self) -> int:
