@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 
@@ -14,6 +14,9 @@ from tilelang.transform.pass_config import (
     normalize_pass_configs,
     tvm_pass_configs,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["PassContext", "get_pass_context"]
 
@@ -63,7 +66,7 @@ class PassContext:
         """The innermost context of this thread; an empty one outside every ``with``."""
         return get_pass_context()
 
-    def __enter__(self) -> PassContext:
+    def __enter__(self) -> Self:
         self._tvm_context.__enter__()
         self._outer.append(_current.set(self))
         return self
