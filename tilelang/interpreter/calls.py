@@ -6,6 +6,7 @@ only asynchronous hardware has are refused by name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from tilelang.interpreter import lanes
 from tilelang.interpreter.machine import Machine
 from tilelang.interpreter.nodes import Fn, choose, dtype_of
 from tilelang.interpreter.numbers import from_bits, to_bits
+from tilelang.interpreter.pointers import as_pointer
 from tilelang.interpreter.rules import call_rule, narrow, widen
 from tilelang.ir import intrin
 
-__all__ = ["intrinsic"]
+__all__ = ["if_then_else", "intrinsic"]
 
 
 def _refuse(expr: ir.Call, name: str, why: str) -> UnsupportedError:
@@ -51,10 +53,9 @@ def intrinsic(c: Any, expr: ir.Call) -> Fn:
     return run
 
 
-@call_rule("prim.if_then_else", "tirx.if_then_else")
-def if_then_else(c: Any, expr: ir.Call) -> Fn:
-    """Each side is evaluated only where it is taken."""
-    condition, a, b = c.condition(expr.args[0]), c.value(expr.args[1]), c.value(expr.args[2])
+def if_then_else(c: Any, expr: ir.Call, arm: Callable[[ir.Expr], Fn]) -> Fn:
+    """Each side is evaluated only where it is taken; ``arm`` makes the function of a side."""
+    condition, a, b = c.condition(expr.args[0]), arm(expr.args[1]), arm(expr.args[2])
     whole = dtype_of(expr).lanes > 1 and dtype_of(expr.args[0]).lanes == 1
 
     def run(m: Machine) -> Any:
@@ -94,6 +95,8 @@ def _thread_return(c: Any, expr: ir.Call) -> Fn:
 @call_rule("tirx.reinterpret")
 def _reinterpret(c: Any, expr: ir.Call) -> Fn:
     inner, source, target = c.value(expr.args[0]), dtype_of(expr.args[0]), dtype_of(expr)
+    if isinstance(expr.ty, ir.PointerType):
+        return lambda m: as_pointer(inner(m))
     if source.lanes == target.lanes:
         return lambda m: from_bits(to_bits(inner(m), source), target)
 

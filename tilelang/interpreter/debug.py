@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,20 @@ def contents(view: View) -> np.ndarray:
     return np.array(view.gather(everything))
 
 
+class _Tiles(Mapping[str, np.ndarray]):
+    def __init__(self, views: dict[str, View]) -> None:
+        self._views = views
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return contents(self._views[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+
 @dataclass(frozen=True)
 class BreakState:
     """What a stop at a source line shows.
@@ -34,8 +48,8 @@ class BreakState:
         Index of the block that runs.
     active : array of bool
         Which threads or iterations execute the statement.
-    tiles : dict of str to array
-        Every buffer by name, as copies.
+    tiles : mapping of str to array
+        Every buffer by name, copied when it is looked up; look during the stop.
     variables : dict of str to number or array
         Loop variables, block and thread indices and temporaries by name.
     """
@@ -44,7 +58,7 @@ class BreakState:
     line: int
     block: tuple[int, ...]
     active: np.ndarray
-    tiles: dict[str, np.ndarray]
+    tiles: Mapping[str, np.ndarray]
     variables: dict[str, Any]
 
 
@@ -62,7 +76,7 @@ def breakpoint_at(options: Options, span: ir.Span) -> Callable[[Machine], None] 
                 line,
                 m.block,
                 np.array(np.broadcast_to(m.active, shape)),
-                {view.name: contents(view) for view in m.views.values()},
+                _Tiles({view.name: view for view in m.views.values()}),
                 {var.name: value for var, (value, _) in m.env.items()},
             )
         )

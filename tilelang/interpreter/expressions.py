@@ -21,11 +21,11 @@ from tvm.ir import prim
 
 from tilelang.errors import UnsupportedError
 from tilelang.interpreter import accesses, atomics, pointers  # noqa: F401  (they declare call rules)
-from tilelang.interpreter.calls import intrinsic
+from tilelang.interpreter.calls import if_then_else, intrinsic
 from tilelang.interpreter.domain import some
 from tilelang.interpreter.machine import Machine
 from tilelang.interpreter.nodes import Fn, choose, dtype_of, lane_indices, stack_lanes
-from tilelang.interpreter.numbers import Dtype, cast, round_float, wrap
+from tilelang.interpreter.numbers import Dtype, cast, dtype_named, round_float, wrap
 from tilelang.interpreter.operators import operator, trunc_div, trunc_mod
 from tilelang.interpreter.pointers import Pointer
 from tilelang.interpreter.rules import CALL_RULES
@@ -88,7 +88,12 @@ _EXACT: dict[type, Callable[[Any, Any], Any]] = {
     prim.FloorMod: _floor_mod,
     prim.Max: _pick(np.maximum, max),
     prim.Min: _pick(np.minimum, min),
+    prim.BitwiseAnd: lambda a, b: a & b,
+    prim.BitwiseOr: lambda a, b: a | b,
+    prim.BitwiseXor: lambda a, b: a ^ b,
+    prim.RShift: lambda a, b: _as_index(_SHIFT_RIGHT(np.int64(a), np.int64(b))),
 }
+_SHIFT_RIGHT = operator("shr", dtype_named("int64"))
 
 
 def _as_index(value: Any) -> Any:
@@ -101,6 +106,7 @@ class Expressions:
 
     def __init__(self) -> None:
         self.index_vars: set[ir.Var] = set()
+        self.thread_vars: set[ir.Var] = set()
         self.tile_functions: dict[Any, Any] = {}  # of the operands of tile ops
         self._index_memo: dict[ir.Expr, bool] = {}
         self._first_seen: dict[ir.Var, ir.Var] = {}
@@ -131,6 +137,9 @@ class Expressions:
             return lambda m: m.get(var)
         if kind is prim.Cast and dtype_of(expr.value).is_int and _is_wide_int(dtype_of(expr)):
             return self.index(expr.value)
+        choice = _CHOICES.get(_name(expr))
+        if choice is not None and dtype_of(expr).lanes == 1:
+            return choice(self, expr, self.index)
         if kind in _EXACT and dtype_of(expr).is_int and dtype_of(expr).lanes == 1:
             apply, a, b = _EXACT[kind], self.index(expr.a), self.index(expr.b)
             return lambda m: apply(a(m), b(m))
@@ -152,8 +161,14 @@ class Expressions:
             return _is_wide_int(dtype_of(expr))
         if kind is prim.Cast:
             return _is_wide_int(dtype_of(expr)) and self.is_index(expr.value)
-        if kind in _EXACT and _is_wide_int(dtype_of(expr)):
+        if not _is_wide_int(dtype_of(expr)):
+            return False
+        if kind in _EXACT:
             return self.is_index(expr.a) and self.is_index(expr.b)
+        if kind is prim.Select:
+            return self.is_index(expr.true_value) and self.is_index(expr.false_value)
+        if _name(expr) in _CHOICES:
+            return self.is_index(expr.args[1]) and self.is_index(expr.args[2])
         return False
 
     @staticmethod
@@ -270,10 +285,10 @@ def _cast(c: Expressions, expr: prim.Cast) -> Fn:
     return lambda m: cast(inner(m), source.scalar, target.scalar)
 
 
-def _select(c: Expressions, expr: prim.Select) -> Fn:
+def _select(c: Expressions, expr: prim.Select, arm: Callable[[ir.Expr], Fn]) -> Fn:
     """Both sides are evaluated."""
     condition = c.condition(expr.condition)
-    a, b = c.value(expr.true_value), c.value(expr.false_value)
+    a, b = arm(expr.true_value), arm(expr.false_value)
     whole = dtype_of(expr).lanes > 1 and dtype_of(expr.condition).lanes == 1
     return lambda m: choose(condition(m), a(m), b(m), whole)
 
@@ -332,8 +347,25 @@ def _shuffle(c: Expressions, expr: prim.Shuffle) -> Fn:
 
 
 def _call(c: Expressions, expr: ir.Call) -> Fn:
-    name = expr.op.name if isinstance(expr.op, ir.Op) else ""
+    name = _name(expr)
+    if name in _CHOICES:
+        return _CHOICES[name](c, expr, c.value)
     return CALL_RULES.get(name, intrinsic)(c, expr)
+
+
+def _name(expr: ir.Expr) -> str:
+    """The op of a call; for other nodes something that tells a choice from the rest."""
+    if isinstance(expr, ir.Call):
+        return expr.op.name if isinstance(expr.op, ir.Op) else ""
+    return "select" if type(expr) is prim.Select else ""
+
+
+#: Expressions that pick one of two values, as data or as an index.
+_CHOICES: dict[str, Callable[[Any, Any, Any], Fn]] = {
+    "select": _select,
+    "prim.if_then_else": if_then_else,
+    "tirx.if_then_else": if_then_else,
+}
 
 
 _VALUE_RULES: dict[type, Callable[[Any, Any], Fn]] = {
@@ -347,7 +379,7 @@ _VALUE_RULES: dict[type, Callable[[Any, Any], Fn]] = {
     prim.Or: _or,
     prim.Not: _not,
     prim.Cast: _cast,
-    prim.Select: _select,
+    prim.Select: lambda c, expr: _select(c, expr, c.value),
     prim.Let: _let,
     prim.Ramp: _ramp,
     prim.Broadcast: _broadcast,

@@ -69,6 +69,7 @@ def launch(c: Any, loop: T.For) -> Fn:
     grid = {axis: c.index(extent) for axis, (_, extent) in found.blocks.items()}
     block = {axis: c.index(extent) for axis, (_, extent) in found.threads.items()}
     c.index_vars.update(var for var, _ in (*found.blocks.values(), *found.threads.values()))
+    c.thread_vars.update(var for var, _ in found.threads.values())
     body, threaded, span = c.stmt(found.body), uses_threads(found), loop.span
 
     def run(m: Machine) -> None:
@@ -81,7 +82,8 @@ def launch(c: Any, loop: T.For) -> Fn:
         saved, host = (m.block, m.block_extents), m.domain
         m.block_extents = tuple(extents)  # type: ignore[assignment]
         for position in _positions(m, sizes):
-            m.block = position[: max(grid, default=0) + 1]
+            if grid:
+                m.block = position[: max(grid) + 1]
             domain = Domain("threads" if threaded else "block", shape, host)
             m.returned = np.False_
             with m.within(domain):

@@ -129,7 +129,7 @@ class Machine:
 
     @contextmanager
     def within(self, domain: Domain, active: Mask = np.True_) -> Iterator[None]:
-        """Run statements over another domain; points that return inside stay gone outside."""
+        """Run statements over another domain."""
         saved = self.domain, self.active, self.jumps
         self.domain, self.active, self.jumps = domain, active, Jumps()
         try:

@@ -19,10 +19,9 @@ Fn: TypeAlias = Callable[[Machine], Any]
 
 
 def dtype_of(expr: ir.Expr) -> Dtype:
-    """The dtype of an expression; pointers are ``handle``."""
-    if isinstance(expr.ty, ir.PrimType):
-        return dtype_named(str(expr.ty.dtype))
-    return dtype_named("handle")
+    """The dtype of an expression; pointers, and calls without a value, are ``handle``."""
+    name = str(expr.ty.dtype) if isinstance(expr.ty, ir.PrimType) else ""
+    return dtype_named(name if name not in ("", "void") else "handle")
 
 
 def lane_indices(indices: Sequence[ir.Expr], lane: int) -> list[ir.Expr]:

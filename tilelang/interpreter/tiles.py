@@ -1,17 +1,18 @@
 """Tile ops: the context in which the reference of a tile op runs.
 
 A tile op is collective: in thread code it runs once if any thread reaches it, whatever the
-branch. Only a tile op on a per-thread buffer runs once a thread.
+branch. Only a tile op on a per-thread buffer, or at a place that names the thread, runs once a
+thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from tvm import ir
 from tvm import tirx as T
+from tvm_ffi import VisitInterrupt, structural_walk
 
 from tilelang.errors import TileLangError
 from tilelang.interpreter.machine import Machine, is_per_thread
@@ -122,7 +123,9 @@ class RefContext:
 def tile_op(c: Any, call: TileCall) -> Fn:
     """The function of a tile-op statement."""
     regions = [v for v in call.operands.values() if isinstance(v, ir.TensorRegion)]
-    per_thread = any(is_per_thread(region.source.scope()) for region in regions)
+    per_thread = any(
+        is_per_thread(region.source.scope()) or _names_thread(c, region) for region in regions
+    )
 
     def once(m: Machine) -> None:
         try:
@@ -144,16 +147,21 @@ def tile_op(c: Any, call: TileCall) -> Fn:
     return run
 
 
+def _names_thread(c: Any, region: ir.TensorRegion) -> bool:
+    def on_var(var: ir.Var) -> VisitInterrupt | None:
+        return VisitInterrupt(var) if var in c.thread_vars else None
+
+    return structural_walk(region, (ir.Var, on_var)) is not None
+
+
 def safe_value(c: Any, stmt: T.AttrStmt, body: Fn) -> Fn:
     """``T.annotate_safe_value``: what reads outside a tensor give."""
     buffer, value, dtype = c.var(stmt.node), c.value(stmt.value), dtype_of(stmt.value)
 
     def run(m: Machine) -> None:
         view = m.view(buffer)
-        view.safe_value = cast(value(m), dtype, view.dtype)
+        outer, view.safe_value = view.safe_value, cast(value(m), dtype, view.dtype)
         body(m)
+        view.safe_value = outer
 
     return run
-
-
-Reference = Callable[[RefContext, TileCall], None]

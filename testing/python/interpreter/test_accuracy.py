@@ -22,7 +22,10 @@ def test_integers_have_no_rounding():
 
 def test_neighbours_are_one_apart():
     values = np.float32([1.0, -1.0, 0.0, 1e-45, 3e38])
-    assert ulp_distance(np.nextafter(values, np.float32(np.inf)), values, "float32").tolist() == [1] * 5
+    assert (
+        ulp_distance(np.nextafter(values, np.float32(np.inf)), values, "float32").tolist()
+        == [1] * 5
+    )
 
 
 def test_both_zeros_are_one_number():

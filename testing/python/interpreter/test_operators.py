@@ -10,7 +10,9 @@ from tilelang.interpreter.operators import operator
 def apply(name, dtype, a, b):
     kind = dtype_named(dtype)
     with np.errstate(all="ignore"):
-        return operator(name, kind)(np.asarray(a, kind.carrier)[()], np.asarray(b, kind.carrier)[()])
+        return operator(name, kind)(
+            np.asarray(a, kind.carrier)[()], np.asarray(b, kind.carrier)[()]
+        )
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
