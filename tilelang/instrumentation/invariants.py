@@ -45,23 +45,18 @@ def check_well_formed(mod: IRModule) -> None:
 
 
 def check_traced(mod: IRModule) -> None:
-    """Buffers have no TVM layout, tile operations are statements, launches bind thread axes."""
+    """Buffers have no TVM layout, thread-bound loops name their axis."""
 
     def on_buffer(buffer_type: T.BufferType) -> None:
         if buffer_type.layout is not None:
             _fail("a buffer has a TVM layout", buffer_type)
 
-    def on_region(region: ir.TensorRegion) -> None:
-        if len(region.region) != len(region.source.shape):
-            _fail("a region does not have the rank of its buffer", region)
-
     def on_loop(loop: T.For) -> None:
         if loop.kind == T.ForKind.THREAD_BINDING and loop.thread_binding is None:
-            _fail("a thread-bound loop names no thread axis", loop)
+            _fail("a thread-bound loop names no axis", loop.loop_var)
 
     for func in _functions(mod):
-        callbacks = [(T.BufferType, on_buffer), (ir.TensorRegion, on_region), (T.For, on_loop)]
-        tvm_ffi.structural_walk(func, callbacks)
+        tvm_ffi.structural_walk(func, [(T.BufferType, on_buffer), (T.For, on_loop)])
 
 
 def check_loops(mod: IRModule) -> None:
