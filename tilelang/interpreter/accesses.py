@@ -120,10 +120,10 @@ def spread(
 def _turns(where: Index, view: View) -> list[np.ndarray]:
     """Split points so that none of a group share an element; earlier points come first."""
     shape = (*view.storage.lead, *view.shape)
-    keys = np.ravel_multi_index(where, shape) if shape else np.zeros(1, np.int64)
+    keys: Any = np.ravel_multi_index(where, shape) if shape else np.zeros(1, np.int64)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts: Any = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     rank = np.arange(len(keys)) - np.repeat(starts, np.diff([*starts, len(keys)]))
     return [np.sort(order[rank == turn]) for turn in range(int(rank.max()) + 1)]
 

@@ -11,7 +11,6 @@ from tvm import tirx as T
 
 from tilelang.errors import ArgumentTypeError, UnsupportedError
 from tilelang.interpreter.arguments import Signature
-from tilelang.interpreter.debug import BreakState
 from tilelang.interpreter.machine import Machine, Options
 from tilelang.interpreter.statements import Code
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from tilelang.interpreter.machine import Machine
 from tilelang.interpreter.memory import Storage, View, strides_of
 from tilelang.interpreter.nodes import dtype_of
 from tilelang.interpreter.numbers import Dtype, cast, dtype_named
-from tilelang.interpreter.pointers import Pointer
+from tilelang.interpreter.pointers import Pointer, bytes_at
 from tilelang.ir.dtype import dtype as language_dtype
 from tilelang.ir.expr import is_buffer
 
@@ -91,7 +90,9 @@ class Signature:
     def _bind_scalar(self, m: Machine, param: ir.Var, value: Any) -> None:
         if isinstance(param.ty, ir.PointerType):
             address = value if isinstance(value, int) else _Tensor(param, value, any_dtype=True)
-            m.set(param, Pointer(None, 8 * address) if isinstance(address, int) else address.start)
+            m.assign(
+                param, Pointer(None, 8 * address) if isinstance(address, int) else address.start
+            )
             return
         dtype = dtype_of(param)
         number = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
@@ -112,7 +113,7 @@ class Signature:
             converted = dtype.carrier.type(number)
         else:
             converted = cast(source.carrier.type(number), source, dtype)
-        m.set(param, int(converted) if param in self._code.index_vars else converted)
+        m.assign(param, int(converted) if param in self._code.index_vars else converted)
 
     def _solve(self, m: Machine, tensors: dict[ir.Var, _Tensor]) -> None:
         """Bind the symbols that occur in shapes and strides, each as soon as one is alone."""
@@ -136,7 +137,7 @@ class Signature:
         function = self._code.index(expr)
 
         def at(value: int) -> int:
-            m.set(var, value)
+            m.assign(var, value)
             return int(function(m))
 
         base, slope = at(0), at(1) - at(0)
@@ -204,12 +205,13 @@ class Signature:
         if dtype.packed:
             if not shape or shape[-1] % 2:
                 raise ArgumentValueError(
-                    f"output {param.name}: the last extent of {dtype.name} must be even, found {shape}",
+                    f"output {param.name}: the last extent of {dtype.name} must be even, "
+                    f"found {shape}",
                     param.span,
                 )
             physical = [*shape[:-1], shape[-1] // 2]
         result = torch.empty(physical, dtype=stored)
-        data = _memory(result.data_ptr(), result.numel() * result.element_size(), result)
+        data = bytes_at(result.data_ptr(), result.numel() * result.element_size(), result)
         data[:] = 0
         storage = Storage(param.name, "global", data, np.zeros_like(data), None)
         m.views[param] = View(param.name, dtype, tuple(shape), strides_of(tuple(shape)), 0, storage)
@@ -222,15 +224,6 @@ def _show(exprs: Sequence[ir.Expr], shape: Sequence[int]) -> str:
         for expr, size in zip(exprs, shape, strict=True)
     ]
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
-def _memory(address: int, nbytes: int, owner: Any) -> np.ndarray:
-    """The bytes at ``address`` as an array that keeps ``owner`` alive."""
-    if nbytes == 0:
-        return np.zeros(0, np.uint8)
-    memory = (ctypes.c_uint8 * nbytes).from_address(address)
-    memory.owner = owner
-    return np.frombuffer(memory, np.uint8)
 
 
 class _Tensor:
@@ -281,7 +274,7 @@ class _Tensor:
         per_byte = 1 if whole_bytes else 2
         start = address + low * itemsize // per_byte
         nbytes = -(-(high - low) * itemsize // per_byte)
-        self.data, self.offset = _memory(start, nbytes, value), -low
+        self.data, self.offset = bytes_at(start, nbytes, value), -low
 
     @property
     def start(self) -> Pointer:

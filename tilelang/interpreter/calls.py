@@ -47,7 +47,8 @@ def intrinsic(c: Any, expr: ir.Call) -> Fn:
 
     def run(m: Machine) -> Any:
         values = [widen(part(m), kind) for part, kind in zip(parts, kinds, strict=True)]
-        values = np.broadcast_arrays(*values) if one_shape else values
+        if one_shape:
+            values = list(np.broadcast_arrays(*values))
         return narrow(reference(names, *values), result)
 
     return run
@@ -118,7 +119,8 @@ def _extern(c: Any, expr: ir.Call) -> Fn:
         function = m.options.externs.get(name)
         if function is None:
             raise UnsupportedError(
-                f"the extern function {name} is C code; give its meaning with externs={{{name!r}: f}}",
+                f"the extern function {name} is C code; give its meaning with "
+                f"externs={{{name!r}: f}}",
                 span or m.span,
             )
         returned = function(*(part(m) for part in parts))

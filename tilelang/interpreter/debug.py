@@ -105,10 +105,12 @@ def _print(c: Any, expr: ir.Call) -> Fn:
     A value that differs between threads or iterations is printed for all of them.
     """
     text, span = str(expr.args[0].value), expr.span
-    value = expr.args[1] if len(expr.args) > 1 else None
-    tile = isinstance(value, ir.TensorRegion)
-    read = _region(c, value) if tile else c.value(value) if value is not None else None
-    label = f"{value.source.name} = " if tile else ""
+    label, read = "", None
+    if len(expr.args) > 1:
+        value = expr.args[1]
+        tile = isinstance(value, ir.TensorRegion)
+        read = _region(c, value) if tile else c.value(value)
+        label = f"{value.source.name} = " if tile else ""
     place = f"{span.source_name.name}:{span.line}: " if span is not None else ""
 
     def run(m: Machine) -> None:

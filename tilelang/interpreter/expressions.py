@@ -77,6 +77,7 @@ def _pick(numpy_function: Callable[[Any, Any], Any], python: Callable[[Any, Any]
     return pick
 
 
+_SHIFT_RIGHT = operator("shr", dtype_named("int64"))
 #: Index arithmetic: exact on Python ints, int64 on arrays.
 _EXACT: dict[type, Callable[[Any, Any], Any]] = {
     prim.Add: lambda a, b: a + b,
@@ -93,7 +94,6 @@ _EXACT: dict[type, Callable[[Any, Any], Any]] = {
     prim.BitwiseXor: lambda a, b: a ^ b,
     prim.RShift: lambda a, b: _as_index(_SHIFT_RIGHT(np.int64(a), np.int64(b))),
 }
-_SHIFT_RIGHT = operator("shr", dtype_named("int64"))
 
 
 def _as_index(value: Any) -> Any:
@@ -134,7 +134,7 @@ class Expressions:
             return lambda m: number
         if kind is ir.Var and expr in self.index_vars:
             var = self.var(expr)
-            return lambda m: m.get(var)
+            return lambda m: m.read(var)
         if kind is prim.Cast and dtype_of(expr.value).is_int and _is_wide_int(dtype_of(expr)):
             return self.index(expr.value)
         choice = _CHOICES.get(_name(expr))
@@ -184,6 +184,16 @@ class Expressions:
 
         return run
 
+    def binding(self, var: ir.Var, value: ir.Expr) -> Fn:
+        """A function that evaluates ``value`` and binds it to ``var``."""
+        var = self.var(var)
+        if self.is_index(value):
+            self.index_vars.add(var)
+            evaluate = self.index(value)
+        else:
+            evaluate = self.value(value)
+        return lambda m: m.assign(var, evaluate(m))
+
     def condition(self, expr: ir.Expr) -> Fn:
         """A function that gives a bool or bool array."""
         inner = self.value(expr)
@@ -229,7 +239,7 @@ def _variable(c: Expressions, expr: ir.Var) -> Fn:
     if isinstance(expr.ty, T.BufferType):
         raise UnsupportedError(f"buffer {expr.name} is used as a number; index it", expr.span)
     var, lanes = c.var(expr), 1 if dtype_of(expr).lanes > 1 else 0
-    return lambda m: m.get(var, lanes)
+    return lambda m: m.read(var, lanes)
 
 
 def _binary(c: Expressions, expr: Any) -> Fn:

@@ -1,4 +1,4 @@
-"""Launches: the blocks of a grid, one after another, with their threads if the kernel names them."""
+"""Launches: the blocks of a grid, one after another, and their threads if the kernel names them."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def launch(c: Any, loop: T.For) -> Fn:
             m.returned = np.False_
             with m.within(domain):
                 for axis, (var, _) in found.blocks.items():
-                    m.set(var, position[axis])
+                    m.assign(var, position[axis])
                 linear = np.arange(threads)
                 for axis, (var, _) in found.threads.items():
                     before = math.prod(extents[:axis])
-                    m.set(var, linear // before % extents[axis] if threaded else 0)
+                    m.assign(var, linear // before % extents[axis] if threaded else 0)
                 body(m)
         m.block, m.block_extents = saved
 

@@ -96,11 +96,11 @@ class Machine:
         where = f" (in block {self.block})" if self.block else ""
         return InterpreterError(message + where, span or self.span)
 
-    def set(self, var: ir.Var, value: Any) -> None:
+    def assign(self, var: ir.Var, value: Any) -> None:
         """Bind a variable at the current domain."""
         self.env[var] = (value, self.domain)
 
-    def get(self, var: ir.Var, lanes: int = 0) -> Any:
+    def read(self, var: ir.Var, lanes: int = 0) -> Any:
         """The value of a variable as seen from the current domain."""
         found = self.env.get(var)
         if found is None:
@@ -187,11 +187,10 @@ class Machine:
 
     def _copy(self, base: Storage, nest: Domain) -> Storage:
         """One copy of ``base`` for each point of ``nest``."""
-        data, written = base.data, base.written
-        assert written is not None
+        data, written = base.data, base.record
         if base.lead:
             lanes = np.broadcast_to(nest.entered, base.lead)
-            data, copies = base.data[lanes], base.written[lanes]
+            data, copies = base.data[lanes], base.record[lanes]
             agreed = (data == data[0]).all(axis=0) & (copies == copies[0]).all(axis=0)
             data, written = data[0], np.where(agreed, copies[0], np.uint8(0))
         shape = (*nest.shape, base.data.shape[-1])
@@ -210,14 +209,14 @@ class Machine:
     def _merge(base: Storage, private: Storage, nest: Domain) -> None:
         """Give the bytes that iterations changed back: unknown where the iterations disagree."""
         size = base.data.shape[-1]
-        data, written = private.data.reshape(-1, size), private.written.reshape(-1, size)
-        if not len(data):
+        data, written = private.data.reshape(-1, size), private.record.reshape(-1, size)
+        if not len(data) or private.origin is None:
             return
         changed = (data != private.origin[0]).any(axis=0)
         changed |= (written != private.origin[1]).any(axis=0)
         agreed = (data == data[0]).all(axis=0) & (written == written[0]).all(axis=0)
         known = np.where(agreed, written[0], np.uint8(0))
-        lanes = np.broadcast_to(nest.entered, base.lead) if base.lead else ...
+        lanes: Any = np.broadcast_to(nest.entered, base.lead) if base.lead else ...
         base.data[lanes] = np.where(changed, data[0], base.data[lanes])
-        base.written[lanes] = np.where(changed, known, base.written[lanes])
+        base.record[lanes] = np.where(changed, known, base.record[lanes])
         base.note = "the iterations of a T.Parallel loop left different values in it"

@@ -49,6 +49,12 @@ class Storage:
         return Storage(name, scope, np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), home)
 
     @property
+    def record(self) -> np.ndarray:
+        """Which bytes were written, of a storage that keeps a record."""
+        assert self.written is not None
+        return self.written
+
+    @property
     def lead(self) -> tuple[int, ...]:
         """The axes of private copies."""
         return self.data.shape[:-1]
@@ -88,17 +94,16 @@ class View:
         item, lanes = kind.itemsize, self.dtype.lanes
         lead = data.shape[:-1]
         if self.size == 0:
-            shape = (*lead, *self.shape) + ((lanes,) if lanes > 1 else ())
-            return np.zeros(shape, kind)
+            return np.zeros((*lead, *self.shape, *self.dtype.vector_shape), kind)
         start = self.offset * item * lanes
         stop = data.shape[-1] - (data.shape[-1] - start) % item
         flat = data[..., start:stop].view(kind)
         step = flat.strides[-1]
         strides = [*flat.strides[:-1], *(s * step * lanes for s in self.strides)]
-        shape = [*lead, *self.shape]
+        extents = [*lead, *self.shape]
         if lanes > 1:
-            shape, strides = [*shape, lanes], [*strides, step]
-        return np.lib.stride_tricks.as_strided(flat, shape, strides)
+            extents, strides = [*extents, lanes], [*strides, step]
+        return np.lib.stride_tricks.as_strided(flat, extents, strides)
 
     @cached_property
     def array(self) -> np.ndarray:
@@ -106,7 +111,7 @@ class View:
         return self._typed(self.storage.data, self.dtype.carrier)
 
     @cached_property
-    def _written(self) -> np.ndarray | None:
+    def _written(self) -> Any:
         if self.storage.written is None:
             return None
         return self._typed(self.storage.written, np.dtype(f"u{self.dtype.itemsize}"))

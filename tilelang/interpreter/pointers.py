@@ -17,7 +17,7 @@ from tilelang.interpreter.nodes import Fn
 from tilelang.interpreter.numbers import Dtype
 from tilelang.interpreter.rules import call_rule
 
-__all__ = ["Pointer", "as_pointer"]
+__all__ = ["Pointer", "as_pointer", "bytes_at"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,17 @@ class Pointer:
             return View(name, dtype, shape, strides, self.bits // element, self.storage)
         reach = sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
         nbytes = 0 if 0 in shape else ((reach + 1) * element + 7) // 8
-        memory = (ctypes.c_uint8 * nbytes).from_address(self.bits // 8)
-        data = np.frombuffer(memory, np.uint8)
+        data = bytes_at(self.bits // 8, nbytes)
         return View(name, dtype, shape, strides, 0, Storage(name, "global", data, None, None))
+
+
+def bytes_at(address: int, nbytes: int, owner: Any = None) -> np.ndarray:
+    """The memory at ``address`` as an array that keeps ``owner`` alive."""
+    if nbytes == 0:
+        return np.zeros(0, np.uint8)
+    memory: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+    memory.owner = owner
+    return np.frombuffer(memory, np.uint8)
 
 
 def as_pointer(value: Any) -> Pointer:

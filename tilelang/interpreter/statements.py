@@ -53,16 +53,6 @@ class Code(Expressions):
 
         return run
 
-    def binding(self, var: ir.Var, value: ir.Expr) -> Fn:
-        """A function that evaluates ``value`` and binds it to ``var``."""
-        var = self.var(var)
-        if self.is_index(value):
-            self.index_vars.add(var)
-            evaluate = self.index(value)
-        else:
-            evaluate = self.value(value)
-        return lambda m: m.set(var, evaluate(m))
-
 
 def _seq(c: Code, stmt: T.SeqStmt) -> Fn:
     parts = [c.stmt(part) for part in stmt.seq]
@@ -165,7 +155,7 @@ def _loop(m: Machine, var: ir.Var, first: Any, stride: int, counts: Any, body: F
             m.active = m.active & (counts > trip)
         if not some(m.active):
             break
-        m.set(var, first + trip * stride)
+        m.assign(var, first + trip * stride)
         m.jumps.continued = np.False_
         body(m)
         m.active = m.active | m.jumps.continued
@@ -193,12 +183,12 @@ def _parallel(c: Code, stmt: T.For) -> Fn:
         if 0 in domain.shape:
             return
         with m.parallel(domain, {m.views[b].storage for b in stored if b in m.views}):
-            if m.domain.parent.kind == "parallel":
+            if domain.parent is not None and domain.parent.kind == "parallel":
                 m.active = np.asarray(entered).reshape(
                     np.shape(entered) + (1,) * (len(sizes) if np.ndim(entered) else 0)
                 )[()]
             for var, start, grid in zip(variables, first, domain.grids[-len(sizes) :], strict=True):
-                m.set(var, start + grid)
+                m.assign(var, start + grid)
             body(m)
 
     return run

@@ -18,7 +18,7 @@ from tilelang.errors import TileLangError
 from tilelang.interpreter.machine import Machine, is_per_thread
 from tilelang.interpreter.memory import View
 from tilelang.interpreter.nodes import Fn, dtype_of
-from tilelang.interpreter.numbers import Dtype, cast, dtype_named
+from tilelang.interpreter.numbers import cast, dtype_named
 from tilelang.ir.op import TileCall
 
 __all__ = ["RefContext", "safe_value", "tile_op"]
@@ -29,7 +29,7 @@ class RefContext:
 
     def __init__(self, m: Machine, code: Any, call: TileCall) -> None:
         self._m, self._code, self._call = m, code, call
-        self._cache: dict[Any, Fn] = code.tile_functions
+        self._cache: dict[Any, Any] = code.tile_functions
 
     def scalar(self, expr: Any) -> Any:
         """The value of a scalar operand, as a number of its dtype; Python ints pass through."""
@@ -115,7 +115,8 @@ class RefContext:
         at = [int(i) + max(start, 0) for i, start in zip(first, starts, strict=True)]
         reason = f": {view.storage.note}" if view.storage.note else ""
         raise self._m.error(
-            f"T.{self._call.name} reads {view.name}{at} ({view.scope}) before it is written{reason}",
+            f"T.{self._call.name} reads {view.name}{at} ({view.scope}) before it is written"
+            + reason,
             self._call.span,
         )
 
