@@ -14,6 +14,7 @@ a statement of its own is emitted by the tracer.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from tvm import ir
 from tvm import tirx as T
 
 from tilelang.errors import TraceError
-from tilelang.ir.span import user_span
+from tilelang.ir.span import user_frame, user_span
 
 __all__ = [
     "Block",
@@ -54,6 +55,7 @@ class Block:
     stmts: list[T.Stmt] = field(default_factory=list)
     wrappers: list[tuple[int, Callable[[T.Stmt], T.Stmt]]] = field(default_factory=list)
     ended: bool = False  # a break or continue was emitted: what follows cannot run
+    warned: bool = False
 
     def finish(self) -> list[T.Stmt]:
         """Apply the wrappers, innermost first, and return the statements."""
@@ -64,6 +66,13 @@ class Block:
         return stmts
 
 
+def _warn_unreachable() -> None:
+    frame = user_frame()
+    if frame is not None:
+        message = "code after break or continue is never executed; it is dropped"
+        warnings.warn_explicit(message, SyntaxWarning, frame.f_code.co_filename, frame.f_lineno)
+
+
 @dataclass
 class Frame:
     """An open construct of the traced program: a launch, a loop or a branch."""
@@ -71,6 +80,7 @@ class Frame:
     kind: FrameKind
     span: ir.Span | None
     info: Any = None  # the launch, or the loop specification
+    block: int = 0  # position of the block that will hold it
 
 
 class Builder:
@@ -98,6 +108,7 @@ class Builder:
         self.emitted = 0
         self.session = session
         self.name_hint: str | None = None
+        self.name_prefix = ""
         self._blocks: list[Block] = [Block()]
 
     @property
@@ -111,6 +122,9 @@ class Builder:
         block = self._blocks[-1]
         if not block.ended:
             block.stmts.append(stmt)
+        elif not block.warned:
+            block.warned = True
+            _warn_unreachable()
 
     def end_block(self) -> None:
         """Drop what would follow in the innermost block: control has left it."""
@@ -139,11 +153,11 @@ class Builder:
 
     def take_name(self, default: str) -> str:
         """The name of the variable being assigned in the user's code, or ``default``."""
-        return self.name_hint or default
+        return f"{self.name_prefix}{self.name_hint or default}"
 
     def push(self, kind: FrameKind, info: Any = None, span: ir.Span | None = None) -> Frame:
         """Open a construct and a block for its body."""
-        frame = Frame(kind, span or user_span(), info)
+        frame = Frame(kind, span or user_span(), info, len(self._blocks) - 1)
         self.frames.append(frame)
         self._blocks.append(Block())
         return frame
@@ -163,12 +177,21 @@ class Builder:
     def block(self) -> Iterator[list[T.Stmt]]:
         """Collect statements apart: ``with b.block() as stmts: ...``; nothing is emitted."""
         inner = Block()
+        depth = len(self._blocks)
         self._blocks.append(inner)
-        try:
-            yield inner.stmts
-        finally:
-            assert self._blocks.pop() is inner, "unbalanced blocks"
-            inner.finish()
+        yield inner.stmts
+        assert len(self._blocks) == depth + 1 and self._blocks.pop() is inner, "unbalanced blocks"
+        inner.finish()
+
+    @contextmanager
+    def before_kernel(self) -> Iterator[None]:
+        """Emit to the host side: just before the launch whose body is being traced."""
+        position = next(k for k, frame in enumerate(self.frames) if frame.kind == "kernel")
+        frames, blocks = self.frames, self._blocks
+        outside = self.frames[position].block
+        self.frames, self._blocks = frames[:position], blocks[: outside + 1]
+        yield
+        self.frames, self._blocks = frames, blocks
 
     def innermost(self, *kinds: str) -> Frame | None:
         """The innermost open frame of one of ``kinds``, or None."""

@@ -1,0 +1,105 @@
+"""Python builtins that have a meaning for run-time values (``min``, ``abs``, ``len``, ...)."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm.ir.prim import _ffi_api as _prim
+
+from tilelang.errors import TraceTypeError
+from tilelang.ir.expr import const_int, const_number
+from tilelang.ir.span import user_span
+from tilelang.language.eager.logic import logic
+from tilelang.language.eager.operators import BINARY_OPERATORS
+from tilelang.language.eager.values import describe, guarded, operand, read, refuse, truth
+
+__all__ = ["builtin"]
+
+
+def _extreme(name: str, node: Callable[..., Any], python: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(*args: Any, **options: Any) -> Any:
+        values = (
+            list(args[0]) if len(args) == 1 and not isinstance(args[0], ir.Expr) else list(args)
+        )
+        values = [read(value) for value in values]
+        if options or not any(isinstance(value, ir.Expr) for value in values):
+            return python(*args, **options)
+        result = values[0]
+        for value in values[1:]:
+            a, b = operand(result), operand(value)
+            if a is None or b is None:
+                raise refuse(name, result, value)
+            result = guarded(name, node, a, b, user_span())
+        return result
+
+    return apply
+
+
+def _no_conversion(python: Callable[..., Any], dtype: str) -> Callable[..., Any]:
+    def apply(value: Any = 0, *rest: Any) -> Any:
+        value = read(value)
+        if isinstance(value, ir.Expr):
+            number = const_number(value)
+            if number is None:
+                raise TraceTypeError(
+                    f"{python.__name__}() of {describe(value)}: the value is only known while the kernel "
+                    f"runs; use T.cast(x, '{dtype}')",
+                    user_span(),
+                )
+            value = number
+        return python(value, *rest)
+
+    return apply
+
+
+def _absolute(value: Any) -> Any:
+    value = read(value)
+    return guarded("abs", T.abs, value, user_span()) if isinstance(value, ir.Expr) else abs(value)
+
+
+def _length(value: Any) -> Any:
+    if isinstance(value, ir.Var) and isinstance(value.ty, T.BufferType):
+        extent = value.ty.shape[0]
+        return extent if const_int(extent) is None else const_int(extent)
+    return len(value)
+
+
+def _round(value: Any, *digits: Any) -> Any:
+    value = read(value)
+    return T.round(value, user_span()) if isinstance(value, ir.Expr) else round(value, *digits)
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    return BINARY_OPERATORS["floordiv"](a, b), BINARY_OPERATORS["mod"](a, b)
+
+
+def _power_builtin(a: Any, b: Any, *modulus: Any) -> Any:
+    return pow(a, b, *modulus) if modulus else BINARY_OPERATORS["power"](a, b)
+
+
+_BUILTINS: dict[Any, Callable[..., Any]] = {
+    builtins.abs: _absolute,
+    builtins.all: lambda values: logic("and", values),
+    builtins.any: lambda values: logic("or", values),
+    builtins.bool: lambda value=False: truth(value),
+    builtins.divmod: _divmod,
+    builtins.float: _no_conversion(float, "float32"),
+    builtins.int: _no_conversion(int, "int32"),
+    builtins.len: _length,
+    builtins.max: _extreme("max", _prim._OpMax, max),
+    builtins.min: _extreme("min", _prim._OpMin, min),
+    builtins.pow: _power_builtin,
+    builtins.round: _round,
+}
+
+
+def builtin(function: Any) -> Any:
+    """The traced form of a Python builtin, or ``function`` itself if it was replaced."""
+    try:
+        return _BUILTINS.get(function, function)
+    except TypeError:  # unhashable
+        return function

@@ -1,0 +1,159 @@
+"""From a Python function to its rewritten twin: find the source, rewrite it, rebuild the function.
+
+The twin is compiled under the original file name and line numbers, shares the globals and the
+closure cells of the original, and has one more cell: the run-time support module under the name
+:data:`RUNTIME`. Rewritten code is cached per code object, so a factory that defines the same
+kernel many times pays for the rewrite once.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import tokenize
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tilelang.errors import TraceError
+from tilelang.ir.span import make_span
+from tilelang.language.eager.names import RUNTIME
+from tilelang.language.eager.rewrite import Rewriter
+
+__all__ = ["function_span", "parse_function", "rewrite_function"]
+
+_rewritten: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+_parsed: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
+
+
+def function_span(func: Callable[..., Any]) -> Any:
+    """The span of the definition of ``func``."""
+    code = func.__code__
+    return make_span(code.co_filename, code.co_firstlineno)
+
+
+def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of ``func`` with the line and column numbers of its file.
+
+    Raises
+    ------
+    TraceError
+        If ``func`` is no plain ``def`` or its source text is not available.
+    """
+    code = _code_of(func)
+    tree = _parsed.get(code)
+    if tree is None:
+        tree = _parsed[code] = _parse(func, code)
+    return tree
+
+
+def rewrite_function(func: Callable[..., Any], runtime: Any) -> Callable[..., Any]:
+    """The twin of ``func`` that builds IR through ``runtime`` instead of computing."""
+    original = _code_of(func)
+    code = _rewritten.get(original)
+    if code is None:
+        tree = Rewriter(original.co_filename, original.co_freevars).rewrite(_parse(func, original))
+        code = _rewritten[original] = _compile(func, tree)
+    cells = dict(zip(original.co_freevars, func.__closure__ or (), strict=True))
+    cells[RUNTIME] = types.CellType(runtime)
+    missing = [name for name in code.co_freevars if name not in cells]
+    assert not missing, f"{func.__qualname__}: no cell for {missing}"
+    twin = types.FunctionType(
+        code,
+        func.__globals__,
+        func.__name__,
+        func.__defaults__,
+        tuple(cells[name] for name in code.co_freevars),
+    )
+    twin.__kwdefaults__ = func.__kwdefaults__
+    twin.__qualname__ = func.__qualname__
+    return twin
+
+
+def _code_of(func: Callable[..., Any]) -> types.CodeType:
+    if not isinstance(func, types.FunctionType):
+        raise TraceError(
+            f"only a plain Python function can be traced, found {type(func).__name__}; decorate the "
+            "function itself, below any other decorator"
+        )
+    return func.__code__
+
+
+def _parse(func: Callable[..., Any], code: types.CodeType) -> ast.FunctionDef:
+    span = function_span(func)
+    if code.co_name == "<lambda>":
+        raise TraceError("a lambda cannot be traced; write a function with def", span)
+    lines = linecache.getlines(code.co_filename, func.__globals__)
+    first = code.co_firstlineno
+    if first > len(lines):
+        raise TraceError(
+            f"the source of '{func.__name__}' is not available ({code.co_filename}); kernels must "
+            "be defined in a file or a notebook cell",
+            span,
+        )
+    try:
+        text = "".join(inspect.getblock(lines[first - 1 :]))
+        # An indented block is parsed inside `if 1:` so that string literals stay untouched.
+        indented = text[:1].isspace()
+        tree = ast.parse("if 1:\n" + text if indented else text)
+    except (SyntaxError, tokenize.TokenError) as error:
+        raise TraceError(
+            f"the source of '{func.__name__}' cannot be parsed: {error}", span
+        ) from None
+    body: Any = tree.body[0]
+    node = body.body[0] if indented else body
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        kind = (
+            "an async function" if isinstance(node, ast.AsyncFunctionDef) else "not that function"
+        )
+        raise TraceError(
+            f"'{func.__name__}' cannot be traced: the source at its line is {kind} "
+            "(was the file changed after it was imported?)",
+            span,
+        )
+    ast.increment_lineno(node, first - 1 - int(indented))
+    return node
+
+
+def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
+    """Compile ``tree`` nested so that its free names and private names resolve as in the original."""
+    code = func.__code__
+    inner: ast.stmt = tree
+    parents = func.__qualname__.split(".")
+    if len(parents) > 1 and parents[-2] != "<locals>":  # a method: keep the mangling of __names
+        inner = ast.ClassDef(parents[-2], bases=[], keywords=[], body=[tree], decorator_list=[])
+    free = [name for name in code.co_freevars if name != "__class__"]
+    arguments = [ast.arg(name) for name in (RUNTIME, *free)]
+    outer = ast.FunctionDef(
+        "__outer__",
+        ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[]),
+        body=[inner],
+        decorator_list=[],
+    )
+    if hasattr(outer, "type_params"):
+        outer.type_params = []
+    if isinstance(inner, ast.ClassDef) and hasattr(inner, "type_params"):
+        inner.type_params = []
+    module = ast.fix_missing_locations(ast.Module([outer], type_ignores=[]))
+    try:
+        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise TraceError(
+            f"'{func.__name__}' cannot be rewritten: {error.msg}",
+            make_span(code.co_filename, error.lineno or code.co_firstlineno),
+        ) from None
+    return _find_code(
+        compiled, [*("__outer__",), *((inner.name,) if inner is not tree else ()), tree.name]
+    )
+
+
+def _find_code(code: types.CodeType, path: list[str]) -> types.CodeType:
+    for name in path:
+        code = next(
+            const
+            for const in code.co_consts
+            if isinstance(const, types.CodeType) and const.co_name == name
+        )
+    return code

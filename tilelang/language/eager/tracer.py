@@ -1,0 +1,119 @@
+"""Running a function under trace: from a Python function to a PrimFunc."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tvm import tirx as T
+
+from tilelang.errors import TraceError
+from tilelang.ir.builder import Builder, activate, current_or_none, seq
+from tilelang.language.eager import logic, runtime
+from tilelang.language.eager.failures import user_errors
+from tilelang.language.eager.scoping import check_scopes
+from tilelang.language.eager.session import ArgumentSpec, Session, SignatureKnown, argument_spec
+from tilelang.language.eager.source import function_span, rewrite_function
+
+__all__ = ["check_parameters", "evaluate_annotation", "trace_function", "trace_signature"]
+
+
+def check_parameters(func: Callable[..., Any], var_keywords: bool = False) -> inspect.Signature:
+    """The signature of ``func``.
+
+    Raises
+    ------
+    TraceError
+        If it has positional-only parameters or ``*args``, or ``**kwargs`` where not allowed.
+    """
+    signature = inspect.signature(func)
+    for parameter in signature.parameters.values():
+        refused = {
+            parameter.POSITIONAL_ONLY: "is positional-only",
+            parameter.VAR_POSITIONAL: "takes any number of arguments",
+            parameter.VAR_KEYWORD: "" if var_keywords else "takes any keyword",
+        }.get(parameter.kind)
+        if refused:
+            raise TraceError(
+                f"parameter '{parameter.name}' of '{func.__name__}' {refused}; the parameters of a kernel "
+                "are named ones",
+                function_span(func),
+            )
+    return signature
+
+
+def evaluate_annotation(
+    func: Callable[..., Any], name: str, namespace: Mapping[str, Any]
+) -> ArgumentSpec | None:
+    """The run-time argument that the signature declares for ``name``, or None.
+
+    Annotations kept as text (``from __future__ import annotations``) are evaluated with the
+    globals and the closure of ``func`` and ``namespace``.
+    """
+    annotation = func.__annotations__.get(name)
+    spec = argument_spec(annotation)
+    if spec is not None or not isinstance(annotation, str):
+        return spec
+    scope = dict(namespace)
+    for free, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
+        scope[free] = cell.cell_contents
+    try:
+        return argument_spec(eval(annotation, func.__globals__, scope))  # noqa: S307
+    except NameError as error:
+        raise TraceError(
+            f"annotation of parameter '{name}' of '{func.__name__}': {error}; 'from __future__ import "
+            "annotations' hides names of enclosing functions, remove it or declare the argument in "
+            "the body",
+            function_span(func),
+        ) from None
+
+
+def _run(
+    func: Callable[..., Any], session: Session, values: Mapping[str, Any]
+) -> tuple[Builder, Any]:
+    twin = rewrite_function(func, runtime)
+    if current_or_none() is None:
+        logic.reset()
+    builder = Builder(session.function, session)
+    with activate(builder), user_errors():
+        result = twin(**values, **session.params)
+    return builder, result
+
+
+def trace_signature(func: Callable[..., Any], session: Session, values: Mapping[str, Any]) -> None:
+    """Run ``func`` until its arguments are declared; ``session`` then holds them."""
+    try:
+        _run(func, session, values)
+    except SignatureKnown:
+        return
+
+
+def trace_function(
+    func: Callable[..., Any], session: Session, values: Mapping[str, Any]
+) -> T.PrimFunc:
+    """Trace ``func`` with the compile-time ``values`` of its other parameters.
+
+    Raises
+    ------
+    TraceError, TraceTypeError
+        If the language is used wrongly.
+    """
+    builder, result = _run(func, session, values)
+    span = function_span(func)
+    try:
+        params = session.finish(result)
+    except TraceError as error:
+        raise error.at(span) from None
+    program = T.PrimFunc(params, seq(builder.finish(), span), span=span)
+    attributes: dict[str, Any] = {"global_symbol": session.function}
+    if session.outputs:
+        attributes["tilelang_out_idx"] = list(range(-len(session.outputs), 0))
+    for key in ("pass_configs", "compile_flags"):
+        if builder.annotations.get(key):
+            attributes[f"tilelang_{key}"] = builder.annotations[key]
+    for key, value in attributes.items():
+        program = program.with_attr(key, value)
+    check_scopes(program)
+    program.orig_func = func
+    return program
