@@ -1,5 +1,5 @@
-"""Tools around the compiler. Import the one you need; none is loaded with the package.
+"""Tools around the compiler: drawings of layouts, and the doctor (``python -m tilelang doctor``)."""
 
-* :mod:`tilelang.tools.doctor`: what works on this machine (``python -m tilelang doctor``).
-* :mod:`tilelang.tools.plot_layout`: draw layouts and fragments.
-"""
+from tilelang.tools.plot_layout import plot_fragment_tv, plot_layout
+
+__all__ = ["plot_fragment_tv", "plot_layout"]
