@@ -1,4 +1,4 @@
-"""Tools around the compiler: drawings of layouts, and the doctor (``python -m tilelang doctor``)."""
+"""Tools around the compiler: drawings of layouts; the doctor is ``python -m tilelang doctor``."""
 
 from tilelang.tools.plot_layout import plot_fragment_tv, plot_layout
 
