@@ -195,7 +195,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def binary(name: str, a: Any, b: Any) -> Any:
-    """Apply the operator ``name`` of Python's ``operator`` module, such as ``"add"`` or ``"lt"``."""
+    """Apply the operator that Python's module ``operator`` calls ``name``, such as ``"lt"``."""
     return BINARY[name](a, b)
 
 

@@ -201,10 +201,13 @@ def match_types(values: Sequence[Any], what: str) -> list[ir.Expr]:
     common: dtype | None = None
     for i in order:
         operand = operands[i]
-        adapts = is_number(operand) and common is not None
-        exprs[i] = number_like(operand, common) if adapts else as_scalar(operand, what)
+        if is_number(operand) and common is not None:
+            exprs[i] = number_like(operand, common)
+        else:
+            exprs[i] = as_scalar(operand, what)
         kind = element_type(exprs[i])
         common = kind if common is None or kind is common else _wider(common, kind, what)
+    assert common is not None, "no operands"
     return [cast(exprs[i], common) for i in range(len(operands))]
 
 
@@ -220,8 +223,8 @@ def _wider(a: dtype, b: dtype, what: str) -> dtype:
     # Any two variables of the types show how TVM promotes.
     probe = [T.Var("a", str(x.storage)), T.Var("b", str(y.storage))]
     try:
-        return element_type(probe[0] + probe[1]).with_lanes(lanes)
-    except Exception:
+        return element_type(guard(what, lambda: probe[0] + probe[1])).with_lanes(lanes)
+    except TraceTypeError:
         raise TraceTypeError(
             f"{what}: no common type of {a} and {b}; cast one of the operands", user_span()
         ) from None
@@ -268,9 +271,9 @@ def cast(value: Any, target: AnyDType, span: ir.Span | None = None) -> ir.Expr:
 
 
 def _round_tfloat32() -> ir.Op:
-    from tilelang.ir.intrin import find  # the table builds its arguments with this module
+    from tilelang.ir import intrin  # the table builds its arguments with this module
 
-    return find("round_tfloat32").op
+    return intrin.get("round_tfloat32").op
 
 
 def guard(what: str, build: Callable[[], Result]) -> Result:
@@ -285,7 +288,7 @@ def guard(what: str, build: Callable[[], Result]) -> Result:
         return build()
     except TileLangError:
         raise
-    except Exception as error:  # TVM raises InternalError, TypeError, ValueError, RuntimeError
+    except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         reason = lines[-1].strip() if lines else type(error).__name__
         raise TraceTypeError(f"{what}: {reason.split(' is false: ')[-1]}", user_span()) from error

@@ -12,6 +12,7 @@ from tilelang.ir.intrin.record import (
     Intrinsic,
     check_backend,
     find,
+    get,
     intrinsics,
 )
 from tilelang.ir.intrin.thread import FULL_MASK
@@ -26,6 +27,7 @@ __all__ = [
     "check_backend",
     "debug",
     "find",
+    "get",
     "gpu",
     "ieee",
     "intrinsics",

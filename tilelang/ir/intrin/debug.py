@@ -6,12 +6,12 @@ from tilelang.ir.intrin.record import UPDATE, Intrinsic, define
 
 __all__: list[str] = []
 
-# tl.print(message, value, warp group, warp): the value is an expression, or a region to print a
-# tile. For tiles of the block one thread prints: lane 0 of that warp.
+# tl.print(message[, value, warp group, warp]): the value is an expression, or a region to print a
+# tile. Shared tiles and fragments are printed by one thread, lane 0 of that warp.
 define(
     Intrinsic(
         "print", "tl.print", ("text", "any", "int32", "int32"), "void", UPDATE,
-        backends=frozenset({"cpu", "cuda", "rocm"}),
+        optional=3, backends=frozenset({"cpu", "cuda", "rocm"}),
     )
 )  # fmt: skip
 define(

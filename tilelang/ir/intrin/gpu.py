@@ -97,6 +97,7 @@ _declare("tcgen05_mma_arrive", ("pointer", "predicate"))
 _declare("tcgen05_before_thread_sync tcgen05_after_thread_sync")
 _declare("tcgen05_cp_warpx4", ("pointer", "any", "int32", "predicate"))
 _declare("tcgen05_sf_warp_transpose", ("pointer",))
+_declare("deallocate_tmem", ("pointer",))
 _declare("set_max_nreg", ("int32", "predicate"))
 
 # Matrix instructions and their operands. Backends decode the PTX-like argument lists.

@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from tilelang.ir.dtype import dtype
-from tilelang.ir.intrin.record import ALL, NVIDIA, Intrinsic, define
+from tilelang.ir.intrin.record import ALL, NVIDIA, Array, Intrinsic, Kind, Reference, define
 
 __all__ = ["IEEE_OPERATIONS", "ROUNDING_MODES", "round_exact"]
 
+_FLOAT: Kind = "float"
 #: Nearest even, toward zero, up, down.
 ROUNDING_MODES = ("rn", "rz", "ru", "rd")
 
@@ -49,10 +50,10 @@ def round_exact(value: Fraction, kind: str, mode: str) -> float:
     return sign * float(rounded)
 
 
-def _exact(special: Callable[..., float], exact: Callable[..., Fraction], mode: str) -> Callable:
+def _exact(special: Callable[..., float], exact: Callable[..., Fraction], mode: str) -> Reference:
     """A reference: exact on finite operands with a nonzero result, else what float64 gives."""
 
-    def reference(dtypes: tuple[str, ...], *values: np.ndarray) -> np.ndarray:
+    def reference(dtypes: tuple[str, ...], *values: Array) -> Array:
         kind = str(dtype(dtypes[0]).element)
 
         def one(*operands: float) -> float:
@@ -100,12 +101,13 @@ IEEE_OPERATIONS: dict[str, tuple[int, Callable[..., float], Callable[..., Fracti
 }
 
 for _name, (_arity, _special, _function) in IEEE_OPERATIONS.items():
+    _args = (_FLOAT,) * _arity
     for _mode in ROUNDING_MODES:
         define(
             Intrinsic(
                 f"{_name}_{_mode}",
                 f"tl.{_name}_{_mode}",
-                ("float",) * _arity,
+                _args,
                 reference=_exact(_special, _function, _mode),
                 # Directed rounding needs an instruction with a rounding mode.
                 backends=ALL if _mode == "rn" else NVIDIA,

@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 
 from tilelang.ir.dtype import dtype
-from tilelang.ir.intrin.record import ALL, NVIDIA, Intrinsic, Reference, define
+from tilelang.ir.intrin.record import ALL, NVIDIA, READ, Array, Intrinsic, Kind, Reference, define
 
 __all__: list[str] = []
 
 Dtypes = tuple[str, ...]
+_FLOAT: Kind = "float"
 
 
 def _ignoring_types(function: Callable[..., Any]) -> Reference:
-    def reference(dtypes: Dtypes, *values: np.ndarray) -> np.ndarray:
+    def reference(dtypes: Dtypes, *values: Array) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(function(*values))
 
     return reference
 
 
-def _elementwise(function: Callable[..., float]) -> Callable[..., np.ndarray]:
+def _elementwise(function: Callable[..., float]) -> Reference:
     """A scalar function of module math over arrays; domain errors give NaN."""
 
     def guarded(*values: float) -> float:
@@ -41,17 +42,17 @@ def _elementwise(function: Callable[..., float]) -> Callable[..., np.ndarray]:
     return np.vectorize(guarded, otypes=[np.float64])
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def _sigmoid(x: Array) -> Array:
     positive = 1.0 / (1.0 + np.exp(-np.abs(x)))
     return np.where(x >= 0, positive, np.exp(-np.abs(x)) / (1.0 + np.exp(-np.abs(x))))
 
 
-def _round_away(x: np.ndarray) -> np.ndarray:
+def _round_away(x: Array) -> Array:
     whole = np.trunc(x)
     return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole), x)
 
 
-def _pow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _pow(x: Array, y: Array) -> Array:
     return np.power(np.asarray(x, np.float64), np.asarray(y, np.float64))
 
 
@@ -99,7 +100,7 @@ for _name, _function in _UNARY.items():
     )
 
 
-def _nextafter(dtypes: Dtypes, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _nextafter(dtypes: Dtypes, x: Array, y: Array) -> Array:
     kind = dtype(dtypes[0]).as_numpy()
     return np.nextafter(np.asarray(x).astype(kind), np.asarray(y).astype(kind))
 
@@ -141,34 +142,46 @@ define(
 )
 
 
+# A read through the read-only cache where there is one.
+define(
+    Intrinsic(
+        "__ldg",
+        "tl.__ldg",
+        ("element",),
+        effect=READ,
+        reference=_ignoring_types(lambda value: value),
+    )
+)
+
+
 # --- bits -------------------------------------------------------------------------------------
 
 
-def _unsigned(value: np.ndarray, name: str) -> np.ndarray:
+def _unsigned(value: Array, name: str) -> Array:
     """The bit pattern of integers of dtype ``name`` as uint64."""
     mask = np.uint64(2 ** dtype(name).bits - 1)
     return np.asarray(value).astype(np.int64).astype(np.uint64) & mask
 
 
-def _bit_unsigned(value: np.ndarray, name: str) -> np.ndarray:
+def _bit_unsigned(value: Array, name: str) -> Array:
     if np.asarray(value).dtype == np.uint64:
         return np.asarray(value)
     return _unsigned(value, name)
 
 
-def _popcount(dtypes: Dtypes, x: np.ndarray) -> np.ndarray:
+def _popcount(dtypes: Dtypes, x: Array) -> Array:
     return np.vectorize(lambda v: int(v).bit_count(), otypes=[np.int64])(
         _bit_unsigned(x, dtypes[1])
     )
 
 
-def _clz(dtypes: Dtypes, x: np.ndarray) -> np.ndarray:
+def _clz(dtypes: Dtypes, x: Array) -> Array:
     bits = dtype(dtypes[1]).bits
     count = np.vectorize(lambda v: bits - int(v).bit_length(), otypes=[np.int64])
     return count(_bit_unsigned(x, dtypes[1]))
 
 
-def _ffs(dtypes: Dtypes, x: np.ndarray) -> np.ndarray:
+def _ffs(dtypes: Dtypes, x: Array) -> Array:
     lowest = np.vectorize(lambda v: (int(v) & -int(v)).bit_length(), otypes=[np.int64])
     return lowest(_bit_unsigned(x, dtypes[1]))
 
@@ -186,7 +199,7 @@ def _nth_set_bit(mask: int, base: int, offset: int) -> int:
     return -1
 
 
-def _fns(dtypes: Dtypes, mask: np.ndarray, base: np.ndarray, offset: np.ndarray) -> np.ndarray:
+def _fns(dtypes: Dtypes, mask: Array, base: Array, offset: Array) -> Array:
     find = np.vectorize(lambda m, b, o: _nth_set_bit(int(m), int(b), int(o)), otypes=[np.int64])
     return find(_bit_unsigned(mask, "uint32"), base, offset)
 
@@ -202,11 +215,11 @@ define(
 )  # fmt: skip
 
 
-def _bits_of(value: np.ndarray, name: str) -> np.ndarray:
+def _bits_of(value: Array, name: str) -> Array:
     return np.asarray(value).astype(dtype(name).as_numpy())
 
 
-def _reinterpret(dtypes: Dtypes, value: np.ndarray) -> np.ndarray:
+def _reinterpret(dtypes: Dtypes, value: Array) -> Array:
     return _bits_of(value, dtypes[1]).view(dtype(dtypes[0]).as_numpy())
 
 
@@ -215,7 +228,7 @@ define(
 )
 
 
-def _round_tfloat32(dtypes: Dtypes, x: np.ndarray) -> np.ndarray:
+def _round_tfloat32(dtypes: Dtypes, x: Array) -> Array:
     """Nearest value with 10 mantissa bits, ties away from zero (the ``rna`` of PTX ``cvt``)."""
     value = np.asarray(x, np.float64)
     bits = value.astype(np.float32).view(np.uint32)
@@ -233,9 +246,7 @@ define(
 # --- fixed point, packed pairs, stochastic rounding ---------------------------------------------
 
 
-def _q_multiply_shift(
-    dtypes: Dtypes, x: np.ndarray, y: np.ndarray, q: np.ndarray, s: np.ndarray
-) -> np.ndarray:
+def _q_multiply_shift(dtypes: Dtypes, x: Array, y: Array, q: Array, s: Array) -> Array:
     """``round(x * y * 2**-s)`` of Q-format numbers, halves upward: shift left, then right."""
     left, total = np.maximum(s, 0), np.asarray(q) - np.minimum(s, 0)
     product = (np.asarray(x, np.int64) << left) * np.asarray(y, np.int64)
@@ -244,14 +255,14 @@ def _q_multiply_shift(
 
 def _q_multiply_shift_per_axis(
     dtypes: Dtypes,
-    x: np.ndarray,
-    y: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    q: np.ndarray,
-    shift_left: np.ndarray,
-    shift_right: np.ndarray,
-) -> np.ndarray:
+    x: Array,
+    y: Array,
+    left: Array,
+    right: Array,
+    q: Array,
+    shift_left: Array,
+    shift_right: Array,
+) -> Array:
     value = np.where(shift_left, np.asarray(x, np.int64) << left, np.asarray(x, np.int64))
     total = np.asarray(q) + np.where(shift_right, right, 0)
     return (value * np.asarray(y, np.int64) + (np.int64(1) << (total - 1))) >> total
@@ -286,18 +297,19 @@ _PACKED: dict[str, tuple[int, Callable[..., Any]]] = {
     "abs2": (1, np.abs),
 }
 for _name, (_arity, _function) in _PACKED.items():
+    _args = (_FLOAT,) * _arity
     define(
         Intrinsic(
             _name,
             f"tl.{_name}",
-            ("float",) * _arity,
+            _args,
             reference=_ignoring_types(_function),
             backends=ALL - {"metal", "webgpu"},
         )
     )
 
 
-def _stochastic(dtypes: Dtypes, x: np.ndarray, random: np.ndarray) -> np.ndarray:
+def _stochastic(dtypes: Dtypes, x: Array, random: Array) -> Array:
     """Add the random bits below the kept mantissa, then truncate (PTX ``cvt.rs``)."""
     kind = dtype(dtypes[0])
     mantissa = {"float16": 10, "bfloat16": 7, "float8_e4m3fn": 3, "float8_e5m2": 2}[str(kind)]

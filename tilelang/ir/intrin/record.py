@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 from tvm import ir
 from tvm import tirx as T
 
@@ -29,10 +28,14 @@ __all__ = [
     "READ",
     "UPDATE",
     "WARP",
+    "Array",
     "Intrinsic",
+    "Kind",
+    "Reference",
     "check_backend",
     "define",
     "find",
+    "get",
     "intrinsics",
     "value_type",
 ]
@@ -52,7 +55,8 @@ Kind: TypeAlias = Literal[
     "float", "int", "number", "int32", "uint32", "predicate", "element", "pointer", "any", "text"
 ]
 _MATCHED = ("float", "int", "number")
-Reference: TypeAlias = Callable[..., np.ndarray]
+Array: TypeAlias = Any  # of numpy
+Reference: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Intrinsic:
 
 
 def value_type(kind: AnyDType | ir.Type) -> ir.Type | str:
-    """The IR type of a value: a dtype, ``handle`` (an untyped pointer), ``void`` or an ``ir.Type``."""
+    """The IR type of a dtype, of ``handle`` (an untyped pointer), ``void`` or an ``ir.Type``."""
     if isinstance(kind, ir.Type) or kind == "void":
         return kind
     if kind == "handle":
@@ -259,6 +263,11 @@ def find(op: str | ir.Op | ir.Call | Any) -> Intrinsic | None:
     if not isinstance(name, str):
         return None
     return _REGISTRY.get(name) or _BY_NAME.get(name)
+
+
+def get(name: str) -> Intrinsic:
+    """The record of the language name ``name``; raises KeyError."""
+    return _BY_NAME[name]
 
 
 def intrinsics() -> Iterable[Intrinsic]:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilelang.ir.intrin.record import PURE, READ, UPDATE, Intrinsic, define
+from tilelang.ir.intrin.record import PURE, READ, UPDATE, Array, Intrinsic, Reference, define
 
 __all__: list[str] = []
 
 Dtypes = tuple[str, ...]
 
 
-def _select(dtypes: Dtypes, condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _select(dtypes: Dtypes, condition: Array, a: Array, b: Array) -> Array:
     return np.where(np.asarray(condition).astype(bool), a, b)
 
 
-def _identity(dtypes: Dtypes, value: np.ndarray) -> np.ndarray:
+def _identity(dtypes: Dtypes, value: Array) -> Array:
     return np.asarray(value)
 
 
-def _half(start: int) -> object:
-    def reference(dtypes: Dtypes, vector: np.ndarray) -> np.ndarray:
+def _half(start: int) -> Reference:
+    def reference(dtypes: Dtypes, vector: Array) -> Array:
         half = np.asarray(vector).shape[-1] // 2
         return np.asarray(vector)[..., start * half : (start + 1) * half]
 
     return reference
 
 
-def _concatenate(dtypes: Dtypes, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _concatenate(dtypes: Dtypes, a: Array, b: Array) -> Array:
     return np.concatenate([a, b], axis=-1)
 
 

@@ -1,0 +1,15 @@
+"""The cuda dialect of the language: the neutral names plus the extensions of this backend.
+
+``__init__.pyi`` is generated from :mod:`tilelang.language.exports`.
+"""
+
+from typing import Any as _Any
+
+from tilelang.language import exports as _exports
+
+__tilelang_dialect__ = "cuda"
+__all__ = _exports.install(globals(), _exports.modules_of("cuda"))
+
+
+def __getattr__(name: str) -> _Any:
+    return _exports.missing_name("cuda", __name__, name)

@@ -1,0 +1,217 @@
+"""Names of TVM's script language that kernels use beside ours: node classes and low-level calls.
+
+The classes are TVM's own, for ``isinstance`` and annotations. The ``tvm_*`` functions build calls
+for programs written in TVM's style; what a backend makes of them is not checked here.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Any as _Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm.ir import Call, Expr, Range, StringImm
+from tvm.ir.prim import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Div,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Sub,
+)
+from tvm.tirx import Bind, BufferLoad, IterVar, Let, Reduce, Var, comm_reducer
+from tvm.tirx.op import (
+    TVMBackendAllocWorkspace,
+    TVMBackendFreeWorkspace,
+    anylist_getitem,
+    anylist_resetitem,
+    anylist_setitem_call_cpacked,
+    anylist_setitem_call_packed,
+    call_cpacked_lowered,
+    call_packed_lowered,
+    end_profile_intrinsic,
+    get_active_lane_mask,
+    ignore_loop_partition,
+    lookup_param,
+    start_profile_intrinsic,
+    tvm_access_ptr,
+    tvm_bmma_sync,
+    tvm_fill_fragment,
+    tvm_load_matrix_sync,
+    tvm_mma_sync,
+    tvm_stack_alloca,
+    tvm_stack_make_array,
+    tvm_stack_make_shape,
+    tvm_storage_sync,
+    tvm_store_matrix_sync,
+    tvm_struct_get,
+    tvm_struct_set,
+    tvm_thread_allreduce,
+    tvm_thread_invariant,
+    tvm_throw_last_error,
+    tvm_tuple,
+    tvm_warp_activemask,
+    tvm_warp_shuffle,
+    tvm_warp_shuffle_down,
+    tvm_warp_shuffle_up,
+    type_annotation,
+    undef,
+    vscale,
+)
+
+from tilelang.errors import TraceTypeError
+from tilelang.ir import builder
+from tilelang.ir.expr import dtype_of, is_buffer
+from tilelang.ir.span import user_span
+from tilelang.ir.values import as_scalar, cast
+
+__all__ = [
+    "EQ",
+    "GE",
+    "GT",
+    "LE",
+    "LT",
+    "NE",
+    "Add",
+    "And",
+    "Any",
+    "Bind",
+    "BufferLoad",
+    "Call",
+    "Div",
+    "FloatImm",
+    "FloorDiv",
+    "FloorMod",
+    "IntImm",
+    "IterVar",
+    "Let",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Not",
+    "Or",
+    "PrimExpr",
+    "Range",
+    "Reduce",
+    "StringImm",
+    "Sub",
+    "TVMBackendAllocWorkspace",
+    "TVMBackendFreeWorkspace",
+    "Var",
+    "anylist_getitem",
+    "anylist_resetitem",
+    "anylist_setitem_call_cpacked",
+    "anylist_setitem_call_packed",
+    "attr",
+    "bind",
+    "buffer_store",
+    "call_cpacked_lowered",
+    "call_packed_lowered",
+    "comm_reducer",
+    "end_profile_intrinsic",
+    "evaluate",
+    "get_active_lane_mask",
+    "ignore_loop_partition",
+    "lookup_param",
+    "ret",
+    "start_profile_intrinsic",
+    "tvm_access_ptr",
+    "tvm_bmma_sync",
+    "tvm_fill_fragment",
+    "tvm_load_matrix_sync",
+    "tvm_mma_sync",
+    "tvm_stack_alloca",
+    "tvm_stack_make_array",
+    "tvm_stack_make_shape",
+    "tvm_storage_sync",
+    "tvm_store_matrix_sync",
+    "tvm_struct_get",
+    "tvm_struct_set",
+    "tvm_thread_allreduce",
+    "tvm_thread_invariant",
+    "tvm_throw_last_error",
+    "tvm_tuple",
+    "tvm_warp_activemask",
+    "tvm_warp_shuffle",
+    "tvm_warp_shuffle_down",
+    "tvm_warp_shuffle_up",
+    "type_annotation",
+    "undef",
+    "vscale",
+]
+
+#: Any scalar expression.
+PrimExpr = Expr
+Any = typing.Any
+
+
+def evaluate(value: _Any) -> None:
+    """Append an expression as a statement, for its effect.
+
+    Raises
+    ------
+    TraceTypeError
+        If ``value`` is no expression or number.
+    """
+    span = user_span()
+    call = value if isinstance(value, ir.Call) else as_scalar(value, "T.evaluate")
+    builder.current("T.evaluate").emit(T.Evaluate(call, span))
+
+
+def buffer_store(buffer: ir.Var, value: _Any, indices: _Any) -> None:
+    """``buffer[indices] = value``; ``value`` is cast to the dtype of the buffer.
+
+    Raises
+    ------
+    TraceTypeError
+        If ``buffer`` is no buffer or the number of indices is not its rank.
+    """
+    span = user_span()
+    if not is_buffer(buffer):
+        raise TraceTypeError(f"T.buffer_store: {type(buffer).__name__} is no buffer", span)
+    where = list(indices) if isinstance(indices, (list, tuple)) else [indices]
+    if len(where) != len(buffer.shape):
+        raise TraceTypeError(
+            f"T.buffer_store: {buffer.name} has {len(buffer.shape)} dimensions, found {len(where)} "
+            "indices",
+            span,
+        )
+    stored = cast(as_scalar(value, "T.buffer_store"), dtype_of(buffer))
+    builder.current("T.buffer_store").emit(T.BufferStore(buffer, stored, where, span))
+
+
+def bind(value: _Any, name: str = "v") -> ir.Var:
+    """Evaluate ``value`` once, here, and return the variable that holds it."""
+    expr = as_scalar(value, "T.bind")
+    return builder.current("T.bind").bind(name, expr, user_span())
+
+
+def attr(node: _Any, attr_key: str, value: _Any) -> None:
+    """Put an attribute node around the statements that follow."""
+    span = user_span()
+    content = ir.StringImm(value) if isinstance(value, str) else as_scalar(value, "T.attr")
+    builder.current("T.attr").wrap_rest(
+        lambda body: T.AttrStmt(node, attr_key, content, body, span)
+    )
+
+
+def ret(value: _Any) -> None:
+    """Return ``value`` from the function."""
+    span = user_span()
+    builder.current("T.ret").emit(T.Return(as_scalar(value, "T.ret"), span))
