@@ -61,7 +61,11 @@ def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
     Before: ``prev = atomic(C[i], v)``. After: ``prev = C[i]; C[i] = prev + v``.
     """
 
+    shared_tensors = False
+
     def update(call: ir.Call, old: ir.Expr) -> T.Stmt | None:
+        nonlocal shared_tensors
+        shared_tensors = shared_tensors or call.args[0].source.scope() == "global"
         kind = call.attrs.kind
         if kind == "load":
             return None
@@ -83,7 +87,9 @@ def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
         store = update(stmt.value, stmt.var)
         return load if store is None else T.SeqStmt([load, store])
 
-    return func.with_body(structural_map(func.body, [(T.Evaluate, on_evaluate), (T.Bind, on_bind)]))
+    body = structural_map(func.body, [(T.Evaluate, on_evaluate), (T.Bind, on_bind)])
+    result = func.with_body(body)
+    return result.with_attr("tl.launch_flags", ["serial"]) if shared_tensors else result
 
 
 def _is_update(value: Any) -> bool:
