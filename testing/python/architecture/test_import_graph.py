@@ -24,7 +24,7 @@ LAYERS = (
     ("analysis",),
     ("transform",),
     ("backend", "codegen", "language", "interpreter"),
-    ("engine",),
+    ("engine", "instrumentation"),
     ("_native",),
     SLICES,
     ("cache", "utils"),

@@ -1,26 +1,23 @@
-"""The observers that ship: timing, IR dump, before/after diff, invariants."""
+"""The observers that ship: timing, IR dump, before/after diff."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-import tvm_ffi
 from tvm.ir import IRModule
 from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.observer import PassObserver
-from tilelang.backend.pass_pipeline.step import IRLevel, PassStep
+from tilelang.backend.pass_pipeline.step import PassStep
 
 __all__ = [
     "DiffObserver",
     "DumpObserver",
     "HtmlDiffObserver",
-    "InvariantObserver",
     "TimingObserver",
     "TimingReport",
     "TimingRow",
@@ -144,33 +141,3 @@ class HtmlDiffObserver(PassObserver):
         )
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _file_name(number, step, ".html")).write_text(page, encoding="utf-8")
-
-
-class InvariantObserver(PassObserver):
-    """Checks after every pass what its level promises, and that no pass edits its argument.
-
-    Parameters
-    ----------
-    checks : mapping of IRLevel to callable
-        ``check(mod)`` raises when ``mod`` breaks the invariants of the level. The checks of the
-        latest level established so far run after each pass.
-    """
-
-    def __init__(self, checks: Mapping[IRLevel, Callable[[IRModule], None]]) -> None:
-        self.checks = checks
-        self.level = IRLevel.TRACED
-        self._hash = 0
-
-    def before(self, step: PassStep, mod: IRModule, target: Target) -> None:
-        self._hash = tvm_ffi.structural_hash(mod)
-
-    def after(
-        self, step: PassStep, before: IRModule, after: IRModule, target: Target, seconds: float
-    ) -> None:
-        assert tvm_ffi.structural_hash(before) == self._hash, (
-            f"pass '{step.name}' changed its argument"
-        )
-        if step.establishes is not None:
-            self.level = step.establishes
-        if (check := self.checks.get(self.level)) is not None:
-            check(after)
