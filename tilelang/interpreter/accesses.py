@@ -29,7 +29,7 @@ def load(m: Machine, view: View, index: Sequence[Any], span: ir.Span | None) -> 
     view, own = m.place(view)
     index, inside = _inside(m, view, index, span, "read")
     if view.size == 0:
-        return np.zeros(view.dtype.vector_shape, view.dtype.carrier)[()]
+        return np.full(view.dtype.vector_shape, _safe_value(view), view.dtype.carrier)[()]
     where = (*own, *index)
     values = view.gather(where)
     needed = inside & m.active
@@ -142,7 +142,7 @@ def _inside(
     tolerant = m.domain.in_parallel and view.scope == "global"
     if np.any(bad) and not tolerant:
         raise m.error(_outside(view, index, bad, what), span)
-    return [np.clip(i, 0, max(extent - 1, 0)) for i, extent in zip(index, view.shape)], inside
+    return [np.clip(i, 0, max(extent - 1, 0)) for i, extent in zip(index, view.shape, strict=True)], inside
 
 
 def _outside(view: View, index: Sequence[Any], bad: Mask, what: str) -> str:
