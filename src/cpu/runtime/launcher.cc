@@ -6,6 +6,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -153,16 +154,17 @@ class Workspaces {
 /*! \brief A kernel entry point with what earlier calls have taught about its cost. */
 class Worker {
  public:
-  explicit Worker(ffi::Function function) : function_(std::move(function)) {
+  Worker(ffi::Function function, bool serial)
+      : function_(std::move(function)), serial_(serial) {
     auto* object = ffi::details::ObjectUnsafe::RawObjectPtrFromObjectRef(function_);
     call_ = TVMFFIFunctionGetCellPtr(object)->safe_call;
     self_ = object;
   }
-  Worker(Worker&& other) noexcept : Worker(other.function_) {}
+  Worker(Worker&& other) noexcept : Worker(other.function_, other.serial_) {}
 
   void Run(const KernelSpec& kernel, const uint64_t* slots, int64_t total) {
     Job job{call_, self_, slots, static_cast<size_t>(kernel.scratch_bytes)};
-    int threads = total > 1 ? NumThreads() : 1;
+    int threads = total > 1 && !serial_ ? NumThreads() : 1;
     if (threads == 1) {
       RunRange(&job, 0, total);
     } else {
@@ -188,6 +190,7 @@ class Worker {
   }
 
   ffi::Function function_;
+  bool serial_;  // blocks update tensors with plain read-modify-writes
   TVMFFISafeCallType call_;
   void* self_;
   std::atomic<float> block_ns_{0.0f};  // of the latest call; 0: never called
@@ -203,7 +206,11 @@ class Launcher {
                                       std::to_string(workers.size()) + " workers");
     }
     workers_.reserve(expected);
-    for (const ffi::Function& worker : workers) workers_.emplace_back(worker);
+    for (size_t k = 0; k < expected; ++k) {
+      const std::vector<std::string>& flags = binder_.plan().kernels[k].flags;
+      bool serial = std::find(flags.begin(), flags.end(), "serial") != flags.end();
+      workers_.emplace_back(workers[static_cast<int64_t>(k)], serial);
+    }
   }
 
   ffi::Any Call(const ffi::AnyView* args, int num_args) {
