@@ -80,7 +80,7 @@ def lower_with_context(
     """
     func = _single_function(func_or_mod)
     clock = _Clock(on_phase)
-    plan, devices = split_launches(func, _device_name(context))
+    plan, devices = split_launches(func, context.device_type)
     clock("split")
     mod = tvm.IRModule({d.name: d.func for d in devices})
     lowered = context.lower(mod)
@@ -119,11 +119,6 @@ def _single_function(func_or_mod: Any) -> T.PrimFunc:
     if len(functions) != 1:
         raise SemanticError(f"expected a module with one function, found {len(functions)}")
     return functions[0]
-
-
-def _device_name(context: BackendContext) -> str:
-    device = context.target.get_target_device_type()
-    return {1: "cpu", 2: "cuda", 8: "mps", 10: "cuda", 15: "webgpu"}.get(int(device), "cpu")
 
 
 def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:

@@ -15,11 +15,12 @@ NEUTRAL_AREAS = ("engine", "jit", "cache")
 
 
 def _kind_access(tree: ast.AST) -> Iterator[int]:
-    """Lines that read ``<target>.kind.name``."""
+    """Lines that read ``<target>.kind.name`` or the device type TVM gives a target."""
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Attribute) and node.attr == "name"):
+        if not isinstance(node, ast.Attribute):
             continue
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "kind":
+        of_kind = isinstance(node.value, ast.Attribute) and node.value.attr == "kind"
+        if (node.attr == "name" and of_kind) or node.attr == "get_target_device_type":
             yield node.lineno
 
 
@@ -57,6 +58,7 @@ def test_no_target_dispatch_in_engine_jit_and_cache():
     "source",
     [
         "x = target.kind.name",
+        "x = DEVICES[target.get_target_device_type()]",
         "if kind == 'cuda': pass",
         "if kind in ('llvm', 'c'): pass",
         "match kind:\n  case 'hip': pass",
