@@ -151,6 +151,14 @@ class Builder:
         self.emit(T.Bind(var, value, span))
         return var
 
+    def value_of(self, var: ir.Var) -> ir.Expr | None:
+        """The value that :meth:`bind` gave ``var`` in a block that is still open, or None."""
+        for block in reversed(self._blocks):
+            for stmt in reversed(block.stmts):
+                if isinstance(stmt, T.Bind) and stmt.var.same_as(var):
+                    return stmt.value
+        return None
+
     def take_name(self, default: str) -> str:
         """The name of the variable being assigned in the user's code, or ``default``."""
         return f"{self.name_prefix}{self.name_hint or default}"
