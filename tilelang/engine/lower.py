@@ -10,6 +10,7 @@ from typing import Any
 import tvm
 from tvm import tirx as T
 
+from tilelang.analysis import check_program
 from tilelang.backend import create_backend_context
 from tilelang.backend.context import BackendContext
 from tilelang.engine.artifact import CompiledArtifact
@@ -80,6 +81,8 @@ def lower_with_context(
     """
     func = _single_function(func_or_mod)
     clock = _Clock(on_phase)
+    check_program(func)
+    clock("check")
     plan, devices = split_launches(func, context.device_type)
     clock("split")
     mod = tvm.IRModule({d.name: d.func for d in devices})
