@@ -13,6 +13,7 @@ from typing import Any
 import tvm_ffi
 from tvm import ir
 from tvm import tirx as T
+from tvm_ffi import VisitInterrupt, structural_walk
 
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir.builder import current_or_none
@@ -36,6 +37,7 @@ __all__ = [
     "assign",
     "aug_assign",
     "aug_attr",
+    "element",
     "evaluate_once",
     "hint",
     "iterate",
@@ -75,6 +77,24 @@ def evaluate_once(name: str, value: Any) -> Any:
         return value
     builder = current_or_none()
     return value if builder is None else builder.bind(name, value)
+
+
+def _reads_memory(value: ir.Expr) -> bool:
+    return structural_walk(value, [(ir.TensorLoad, _stop), (ir.Call, _stop)]) is not None
+
+
+def _stop(node: Any) -> Any:
+    return VisitInterrupt(node)
+
+
+def element(value: Any) -> Any:
+    """A value that a Python container will hold: what it reads from memory is read now."""
+    value = read(value)
+    if isinstance(value, ir.Expr) and not isinstance(value, ir.Var) and not is_constant(value):
+        if is_scalar(value) and _reads_memory(value):
+            builder = current_or_none()
+            return evaluate_once("value" if builder is None else builder.take_name("value"), value)
+    return value
 
 
 def assign(name: str, value: Any, held: Any) -> Any:

@@ -13,19 +13,25 @@ from tvm.ir.prim import _ffi_api as _prim
 from tilelang.errors import TraceTypeError
 from tilelang.ir.expr import const_int, const_number
 from tilelang.ir.span import user_span
+from tilelang.language.eager.binding import iterate
 from tilelang.language.eager.logic import logic
 from tilelang.language.eager.operators import BINARY_OPERATORS
-from tilelang.language.eager.values import describe, guarded, operand, read, refuse, truth
+from tilelang.language.eager.values import (
+    describe,
+    guarded,
+    operand,
+    python_int,
+    read,
+    refuse,
+    truth,
+)
 
 __all__ = ["builtin"]
 
 
 def _extreme(name: str, node: Callable[..., Any], python: Callable[..., Any]) -> Callable[..., Any]:
     def apply(*args: Any, **options: Any) -> Any:
-        values = (
-            list(args[0]) if len(args) == 1 and not isinstance(args[0], ir.Expr) else list(args)
-        )
-        values = [read(value) for value in values]
+        values = [read(value) for value in (iterate(args[0]) if len(args) == 1 else args)]
         if options or not any(isinstance(value, ir.Expr) for value in values):
             return python(*args, **options)
         result = values[0]
@@ -81,10 +87,33 @@ def _power_builtin(a: Any, b: Any, *modulus: Any) -> Any:
     return pow(a, b, *modulus) if modulus else BINARY_OPERATORS["power"](a, b)
 
 
+def _range(*args: Any) -> range:
+    numbers = [python_int(read(arg)) for arg in args]
+    for number in numbers:
+        if isinstance(number, ir.Expr):
+            raise TraceTypeError(
+                f"range() with {describe(number)} is a loop of the kernel and only possible in a for "
+                "statement",
+                user_span(),
+            )
+    return range(*numbers)
+
+
+def _iterating(python: Callable[..., Any], which: slice) -> Callable[..., Any]:
+    """A builtin that iterates over some arguments, which must not be buffers or expressions."""
+
+    def apply(*args: Any, **options: Any) -> Any:
+        values = list(args)
+        values[which] = [iterate(arg) for arg in values[which]]
+        return python(*values, **options)
+
+    return apply
+
+
 _BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.abs: _absolute,
-    builtins.all: lambda values: logic("and", values),
-    builtins.any: lambda values: logic("or", values),
+    builtins.all: lambda values: logic("and", iterate(values)),
+    builtins.any: lambda values: logic("or", iterate(values)),
     builtins.bool: lambda value=False: truth(value),
     builtins.divmod: _divmod,
     builtins.float: _no_conversion(float, "float32"),
@@ -93,7 +122,14 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.max: _extreme("max", _prim._OpMax, max),
     builtins.min: _extreme("min", _prim._OpMin, min),
     builtins.pow: _power_builtin,
+    builtins.range: _range,
     builtins.round: _round,
+    **{
+        function: _iterating(function, slice(0, None))
+        for function in (dict, frozenset, iter, list, reversed, set, tuple, zip)
+    },
+    **{function: _iterating(function, slice(0, 1)) for function in (enumerate, sorted, sum)},
+    **{function: _iterating(function, slice(1, None)) for function in (filter, map)},
 }
 
 

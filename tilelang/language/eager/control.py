@@ -86,6 +86,8 @@ def _refuse_jump(scope: Scope, what: str) -> None:
 def ret(scope: Scope, value: Any) -> Any:
     """``return value``."""
     _refuse_jump(scope, "return")
+    if scope.declares is not None:
+        scope.declares.return_span = user_span()
     return value
 
 

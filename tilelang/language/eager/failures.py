@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any, TypeVar
 
 import tvm
 import tvm_ffi
@@ -13,7 +14,9 @@ import tvm_ffi
 from tilelang.errors import TileLangError, TraceError
 from tilelang.ir.span import frame_span, is_user_file, make_span
 
-__all__ = ["user_errors"]
+__all__ = ["short_traceback"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _TVM = tuple(
     os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (tvm, tvm_ffi)
@@ -70,23 +73,27 @@ def _translated(error: Exception) -> TraceError:
     return TraceError(f"this cannot be traced: {first}")
 
 
-@contextmanager
-def user_errors() -> Iterator[None]:
-    """Run user code under trace.
+def short_traceback(entry: F) -> F:
+    """Wrap a function that runs user code under trace.
 
     Errors of the language get the user's line and a traceback of user frames. Errors of TVM become
     :class:`TraceError`. What the user's own code raises passes unchanged.
     """
-    try:
-        yield
-    except TileLangError as error:
-        users = [entry for entry in _entries(error.__traceback__) if _is_user(entry)]
-        located = error.at(_span(users[-1])) if users else error
-        raise located.with_traceback(_trimmed(users)) from error.__cause__
-    except Exception as error:
-        entries = _entries(error.__traceback__)
-        users = [entry for entry in entries if _is_user(entry)]
-        if not users or not _from_tvm(entries):
-            raise
-        located = _translated(error).at(_span(users[-1]))
-        raise located.with_traceback(_trimmed(users)) from error
+
+    @functools.wraps(entry)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return entry(*args, **kwargs)
+        except TileLangError as error:
+            users = [item for item in _entries(error.__traceback__) if _is_user(item)]
+            located = error.at(_span(users[-1])) if users else error
+            raise located.with_traceback(_trimmed(users)) from error.__cause__
+        except Exception as error:
+            entries = _entries(error.__traceback__)
+            users = [item for item in entries if _is_user(item)]
+            if not users or not _from_tvm(entries):
+                raise
+            located = _translated(error).at(_span(users[-1]))
+            raise located.with_traceback(_trimmed(users)) from error
+
+    return wrapper  # type: ignore[return-value]

@@ -28,6 +28,7 @@ from tvm import tirx as T
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import user_frame
+from tilelang.language.eager.failures import short_traceback
 from tilelang.language.eager.resolve import Resolver, declared_in_body
 from tilelang.language.eager.session import ArgumentSpec, Session
 from tilelang.language.eager.source import function_span
@@ -132,6 +133,7 @@ class EagerFunction:
             raise TypeError(f"{self.__name__}(): {', '.join(misplaced)} are run-time arguments")
         return values
 
+    @short_traceback
     def signature(self, static: Mapping[str, Any] | None = None) -> EagerSignature:
         """The declarations for the given compile-time values (phase 1).
 
@@ -156,6 +158,7 @@ class EagerFunction:
         arguments = {name: spec for name, spec in session.specs.items() if spec is not None}
         return EagerSignature(arguments, dict(_const_sources(arguments, session.const_vars)))
 
+    @short_traceback
     def trace(
         self,
         static: Mapping[str, Any] | None = None,

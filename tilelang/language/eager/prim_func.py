@@ -9,6 +9,7 @@ from tvm import tirx as T
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import user_frame
+from tilelang.language.eager.failures import short_traceback
 from tilelang.language.eager.function import EagerFunction
 from tilelang.language.eager.resolve import declared_in_body
 from tilelang.language.eager.session import ArgumentSpec, Session
@@ -60,6 +61,11 @@ def prim_func(func: Callable[..., Any] | None = None, *, eager_jit: bool = False
         return lambda decorated: prim_func(decorated, eager_jit=eager_jit)
     if eager_jit:
         return EagerFunction(func)
+    return _trace(func)
+
+
+@short_traceback
+def _trace(func: Callable[..., Any]) -> T.PrimFunc:
     frame = user_frame(2)
     namespace = dict(frame.f_locals) if frame is not None else {}
     signature = check_parameters(func)

@@ -57,21 +57,13 @@ _COMPARE = {
     ast.In: "in_",
     ast.NotIn: "not_in",
 }
-#: Builtins with a meaning for run-time values.
-_BUILTINS = {
-    "abs",
-    "all",
-    "any",
-    "bool",
-    "divmod",
-    "float",
-    "int",
-    "len",
-    "max",
-    "min",
-    "pow",
-    "round",
-}
+#: Builtins with a meaning for run-time values, or that would iterate over a buffer for ever.
+_BUILTINS = frozenset(
+    """abs all any bool dict divmod enumerate filter float frozenset int iter len list map max min pow
+    range reversed round set sorted sum tuple zip""".split()
+)
+#: Methods of Python containers that keep their argument.
+_KEEPING = {"add", "append", "appendleft", "extend", "insert", "setdefault"}
 
 
 def load(name: str) -> ast.Name:
@@ -103,6 +95,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.names = Names(set(), set(), set(outer))
         # Open loops that rebind names: (variable holding the loop, position of each name).
         self.loops: list[tuple[str, dict[str, int]]] = []
+        self.keeps = True  # whether containers being built keep their elements
 
     def error(self, node: Any, message: str) -> NoReturn:
         """Raise a TraceError at ``node``."""
@@ -153,7 +146,7 @@ class ExpressionRewriter(ast.NodeTransformer):
                 "slice", *(constant(None) if p is None else self.raw(p) for p in parts), at=node
             )
         if isinstance(node, ast.Starred):
-            return ast.copy_location(ast.Starred(self.visit(node.value), ast.Load()), node)
+            return self.visit_Starred(node)
         return self.raw(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -224,13 +217,60 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         func = self.raw(node.func)
+        keep = isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING
         if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS - self.names.values:
             func = call("builtin", func, at=node.func)
-        args: list[ast.expr] = [self.visit(arg) for arg in node.args]
+            with self._consumed():
+                args = [self.visit(arg) for arg in node.args]
+        else:
+            args = [self.element(arg) if keep else self.visit(arg) for arg in node.args]
         keywords = [
             ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
         ]
         return ast.copy_location(ast.Call(func, args, keywords), node)
+
+    @contextmanager
+    def _consumed(self) -> Iterator[None]:
+        # A container that only feeds a builtin need not evaluate its elements first.
+        saved, self.keeps = self.keeps, False
+        try:
+            yield
+        finally:
+            self.keeps = saved
+
+    def element(self, node: ast.expr) -> ast.expr:
+        """Rewrite a value that a Python container will hold: what it reads is read now."""
+        if isinstance(node, ast.Constant | ast.Starred) or not self.keeps:
+            visited: ast.expr = self.visit(node)
+            return visited
+        return call("element", self.raw(node), at=node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return self._display(node)
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        return self._display(node)
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return self._display(node)
+
+    def _display(self, node: Any) -> ast.expr:
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            return self.generic_visit(node)  # type: ignore[no-any-return]
+        node.elts = [self.element(element) for element in node.elts]
+        result: ast.expr = node
+        return result
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        node.keys = [None if key is None else self.visit(key) for key in node.keys]
+        node.values = [self.element(value) for value in node.values]
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        values = call("iterate", self.raw(node.value), at=node.value)
+        return ast.copy_location(ast.Starred(values, ast.Load()), node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = self.defaults(node.args)
@@ -276,7 +316,8 @@ class ExpressionRewriter(ast.NodeTransformer):
                 generator.ifs = [call("static_test", self.raw(t), at=t) for t in generator.ifs]
             for part in ("elt", "key", "value"):
                 if hasattr(node, part):
-                    setattr(node, part, self.visit(getattr(node, part)))
+                    rewrite = self.visit if part == "key" else self.element
+                    setattr(node, part, rewrite(getattr(node, part)))
         result: ast.expr = node
         return result
 

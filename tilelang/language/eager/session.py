@@ -85,6 +85,7 @@ class Session:
         self.consts = consts
         self.const_vars: dict[str, ir.Var] = {}
         self.outputs: list[ir.Var] = []
+        self.return_span: ir.Span | None = None
         self.params: dict[str, Any] = {}
         for name, spec in arguments.items():
             if spec is None:

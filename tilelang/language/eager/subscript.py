@@ -17,7 +17,8 @@ from tvm import tirx as T
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir.builder import current, current_or_none
 from tilelang.ir.expr import const_int, convert
-from tilelang.ir.op import copy, fill
+from tilelang.ir.op.copy import copy
+from tilelang.ir.op.fill import fill
 from tilelang.ir.span import user_span
 from tilelang.language.eager.operators import BINARY_OPERATORS
 from tilelang.language.eager.values import (

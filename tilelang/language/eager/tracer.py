@@ -11,7 +11,6 @@ from tvm import tirx as T
 from tilelang.errors import TraceError
 from tilelang.ir.builder import Builder, activate, current_or_none, seq
 from tilelang.language.eager import logic, runtime
-from tilelang.language.eager.failures import user_errors
 from tilelang.language.eager.scoping import check_scopes
 from tilelang.language.eager.session import ArgumentSpec, Session, SignatureKnown, argument_spec
 from tilelang.language.eager.source import function_span, rewrite_function
@@ -76,7 +75,7 @@ def _run(
     if current_or_none() is None:
         logic.reset()
     builder = Builder(session.function, session)
-    with activate(builder), user_errors():
+    with activate(builder):
         result = twin(**values, **session.params)
     return builder, result
 
@@ -104,7 +103,7 @@ def trace_function(
     try:
         params = session.finish(result)
     except TraceError as error:
-        raise error.at(span) from None
+        raise error.at(session.return_span or span) from None
     program = T.PrimFunc(params, seq(builder.finish(), span), span=span)
     attributes: dict[str, Any] = {"global_symbol": session.function}
     if session.outputs:
