@@ -97,13 +97,14 @@ class View:
             return np.zeros((*lead, *self.shape, *self.dtype.vector_shape), kind)
         start = self.offset * item * lanes
         stop = data.shape[-1] - (data.shape[-1] - start) % item
-        flat = data[..., start:stop].view(kind)
+        # numpy cannot describe all short floats to as_strided, but it can view them.
+        flat = data[..., start:stop].view(f"u{item}")
         step = flat.strides[-1]
         strides = [*flat.strides[:-1], *(s * step * lanes for s in self.strides)]
         extents = [*lead, *self.shape]
         if lanes > 1:
             extents, strides = [*extents, lanes], [*strides, step]
-        return np.lib.stride_tricks.as_strided(flat, extents, strides)
+        return np.lib.stride_tricks.as_strided(flat, extents, strides).view(kind)
 
     @cached_property
     def array(self) -> np.ndarray:
