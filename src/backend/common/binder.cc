@@ -49,11 +49,7 @@ Binder::Binder(Plan plan) : plan_(std::move(plan)) {
 Binder::~Binder() = default;
 
 void Binder::Bind(const AnyView* args, int num_args, Frame* frame) const {
-  if (num_args != static_cast<int>(inputs_.size())) {
-    Fail(kArgumentTypeError, plan_.name + ": expected " + std::to_string(inputs_.size()) +
-                                 " arguments, got " + std::to_string(num_args) + "\n  in " +
-                                 plan_.Signature());
-  }
+  if (num_args != static_cast<int>(inputs_.size())) FailCount(num_args);
   bool complete = true;
   for (int i = 0; i < num_args; ++i) {
     int index = inputs_[i];
@@ -73,6 +69,16 @@ void Binder::Bind(const AnyView* args, int num_args, Frame* frame) const {
     if (frame->tensors[index] != nullptr) CheckTensor(index, *frame);
   }
   CheckAssertions(*frame);
+}
+
+void Binder::FailCount(int num_args) const {
+  std::string text = plan_.name + ": expected " + std::to_string(inputs_.size()) +
+                     (inputs_.size() == 1 ? " argument, got " : " arguments, got ") +
+                     std::to_string(num_args);
+  if (num_args < static_cast<int>(inputs_.size())) {
+    text += "; '" + plan_.params[inputs_[num_args]].name + "' is missing";
+  }
+  Fail(kArgumentTypeError, text + "\n  in " + plan_.Signature());
 }
 
 /*! \return False if the argument is a legal None. */

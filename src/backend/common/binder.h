@@ -71,6 +71,7 @@ class Binder {
   void FillSlots(const KernelSpec& kernel, const Frame& frame, uint64_t* slots) const;
 
  private:
+  [[noreturn]] void FailCount(int num_args) const;
   bool BindTensor(int index, const tvm::ffi::AnyView& arg, Frame* frame) const;
   void BindScalar(int index, const tvm::ffi::AnyView& arg, Frame* frame) const;
   void FindDevice(Frame* frame) const;

@@ -59,12 +59,6 @@ uint64_t NanOf(const FloatFormat& f, uint64_t sign) {
   return sign << sign_shift | exponent | mantissa;
 }
 
-uint64_t OverflowOf(const FloatFormat& f, uint64_t sign) {
-  if (f.specials != Specials::kIeee) return NanOf(f, sign);
-  uint64_t exponent = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
-  return sign << (f.exponent_bits + f.mantissa_bits) | exponent;
-}
-
 /*! \brief Largest finite magnitude, as its bit pattern without the sign. */
 uint64_t MaxFinite(const FloatFormat& f) {
   uint64_t all = (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
@@ -73,13 +67,21 @@ uint64_t MaxFinite(const FloatFormat& f) {
   return (((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits) - 1;
 }
 
+/*! \brief Beyond the largest number: infinity, saturation (e4m3fn) or NaN (fnuz), as in torch. */
+uint64_t OverflowOf(const FloatFormat& f, uint64_t sign) {
+  if (f.specials == Specials::kUnsigned0) return NanOf(f, sign);
+  uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
+  uint64_t magnitude = f.specials == Specials::kIeee ? infinity : MaxFinite(f);
+  return sign << (f.exponent_bits + f.mantissa_bits) | magnitude;
+}
+
 uint64_t Encode(double value, const FloatFormat& f) {
   uint64_t sign = std::signbit(value) ? 1 : 0;
   if (std::isnan(value)) return NanOf(f, sign);
   if (std::isinf(value)) return OverflowOf(f, sign);
   double magnitude = std::fabs(value);
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent-1), 2^exponent)
+  int exponent = 2 - f.bias;  // that of the smallest normal number, for zero
+  if (magnitude != 0) std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent-1), 2^exponent)
   int lowest = 1 - f.bias;           // exponent of the smallest normal number
   int scale = std::max(exponent - 1, lowest) - f.mantissa_bits;
   // The quotient is exact, so the one rounding (current mode: nearest even) happens here.

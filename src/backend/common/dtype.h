@@ -47,7 +47,8 @@ DLDataType StorageType(const DeclaredType& declared, DLDeviceType device);
 /*!
  * \brief Encode a number in a float format, rounding once to nearest even.
  *
- * Overflow gives infinity where the format has one, else NaN, as torch does.
+ * Overflow gives infinity where the format has one; float8_e4m3fn saturates and the fnuz formats
+ * give NaN, as torch does.
  */
 uint64_t EncodeFloat(double value, DLDataType type);
 

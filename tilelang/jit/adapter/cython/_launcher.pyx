@@ -95,6 +95,8 @@ cdef class KernelLauncher:
     ----------
     function : tvm_ffi.Function
         What :func:`tilelang._native.make_cpu_launcher` returned.
+    plan : LaunchPlan
+        How it is called; used in messages.
 
     Notes
     -----
@@ -102,6 +104,7 @@ cdef class KernelLauncher:
     """
 
     cdef readonly object function
+    cdef readonly object plan
     cdef object _raise_pending
     cdef object _tensor_type
     cdef object _parameter_type
@@ -109,11 +112,12 @@ cdef class KernelLauncher:
     cdef TVMFFISafeCallType _call
     cdef const DLPackExchangeAPI* _torch
 
-    def __init__(self, function):
+    def __init__(self, function, plan):
         import torch
         import tvm_ffi
 
         self.function = function
+        self.plan = plan
         self._raise_pending = tvm_ffi.get_global_func("tl.runtime.raise_pending")
         self._tensor_type = torch.Tensor
         self._parameter_type = torch.nn.Parameter
@@ -136,7 +140,7 @@ cdef class KernelLauncher:
         if self._torch == NULL or count > MAX_ARGS:
             return self.function(*args)
         for i in range(count):
-            if not self._pack(args[i], &packed[i], &tensors[i]):
+            if not self._pack(args[i], i, &packed[i], &tensors[i]):
                 return self.function(*args)
         result.type_index = kTVMFFINone
         result.zero_padding = 0
@@ -154,7 +158,7 @@ cdef class KernelLauncher:
             return None
         return self._unpack(result)
 
-    cdef bint _pack(self, object arg, TVMFFIAny* out, DLTensor* tensor) except -1:
+    cdef bint _pack(self, object arg, int position, TVMFFIAny* out, DLTensor* tensor) except -1:
         """Describe one argument; False if only the tvm-ffi call knows how."""
         cdef int overflow = 0
         cdef object kind = type(arg)
@@ -162,7 +166,7 @@ cdef class KernelLauncher:
         if kind is self._tensor_type or kind is self._parameter_type:
             if self._torch.dltensor_from_py_object_no_sync(<void*>arg, tensor) != 0:
                 PyErr_Clear()
-                return False
+                self._refuse_tensor(arg, position)
             out.type_index = kTVMFFIDLTensorPtr
             out.v_ptr = tensor
             return tensor.device.device_type == kDLCPU
@@ -183,6 +187,16 @@ cdef class KernelLauncher:
             out.v_int64 = 0
             return True
         return False
+
+    cdef int _refuse_tensor(self, object tensor, int position) except -1:
+        """Say which tensor has no memory a kernel could use: sparse, meta, functional."""
+        from tilelang.errors import ArgumentTypeError
+
+        inputs = self.plan.inputs()
+        name = f"'{inputs[position].name}' " if position < len(inputs) else ""
+        raise ArgumentTypeError(
+            f"{self.plan.name}: argument {name}(position {position}): expected a dense tensor in "
+            f"memory, got layout {tensor.layout} on device {tensor.device}")
 
     cdef object _unpack(self, TVMFFIAny result):
         """Turn a returned tensor, or wrapped Python object, into a Python object."""
@@ -230,4 +244,4 @@ def load_launcher(path, plan):
 
     module = tvm_ffi.load_module(str(path))
     workers = [module[kernel.entry] for kernel in plan.kernels]
-    return KernelLauncher(make_cpu_launcher(plan, workers))
+    return KernelLauncher(make_cpu_launcher(plan, workers), plan)
