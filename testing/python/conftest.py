@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 from tilelang.env import env
+from tilelang.instrumentation import LevelObserver, observe
 from tilelang.testing.seeds import set_random_seed
 
 _scratch: list[str] = []
@@ -46,3 +47,16 @@ def pytest_collection_modifyitems(config, items):
 def _seeded():
     """Every test starts from the same random state, whatever ran before it."""
     set_random_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _ir_levels(request):
+    """Check the invariants of the IR between the passes of every compile in this thread.
+
+    Tests of pipelines and observers themselves run toy passes that establish no level.
+    """
+    if request.path.parent.name == "backend":
+        yield
+        return
+    with observe(LevelObserver()):
+        yield
