@@ -170,10 +170,19 @@ class EagerFunction:
         ------
         TraceError, TraceTypeError
             If the language is used wrongly, or the value of a ``T.const`` size is missing.
+        TypeError
+            If the function has no ``T.const`` of a name in ``const_values``.
         """
         values = self._static(static or {})
-        session = Session(self.__name__, self._arguments(values), "trace", dict(const_values or {}))
-        return trace_function(self.func, session, values)
+        sizes = dict(const_values or {})
+        session = Session(self.__name__, self._arguments(values), "trace", sizes)
+        program = trace_function(self.func, session, values)
+        if unknown := sorted(set(sizes) - session.used_consts):
+            raise TypeError(
+                f"{self.__name__}() got an unexpected keyword argument '{unknown[0]}'; it has neither "
+                "a parameter nor a T.const of this name"
+            )
+        return program
 
 
 def _const_sources(

@@ -83,6 +83,7 @@ class Session:
         self.entered = False
         self.specs: dict[str, ArgumentSpec | None] = dict(arguments)
         self.consts = consts
+        self.used_consts: set[str] = set()
         self.const_vars: dict[str, ir.Var] = {}
         self.outputs: list[ir.Var] = []
         self.return_span: ir.Span | None = None
@@ -142,6 +143,7 @@ class Session:
                 f"unknown; use it as an extent, or call the kernel with {name}=...",
                 user_span(),
             )
+        self.used_consts.add(name)
         return self.consts[name]
 
     def add_output(self, spec: TensorSpec, name: str, span: ir.Span | None) -> ir.Var:
