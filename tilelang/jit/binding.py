@@ -86,8 +86,17 @@ class ArgumentBinder:
         kinds = {param.kind for param in self.signature.parameters.values()}
         self._takes_any_keyword = inspect.Parameter.VAR_KEYWORD in kinds
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Binding:
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, optional: bool = False
+    ) -> Binding:
         """Put the arguments in their places.
+
+        Parameters
+        ----------
+        args, kwargs
+            As written in the call.
+        optional : bool
+            Arguments may be missing; they are then missing in the result.
 
         Raises
         ------
@@ -99,9 +108,20 @@ class ArgumentBinder:
         own, extras = dict(kwargs), {}
         if not self._takes_any_keyword:
             extras = {name: own.pop(name) for name in kwargs if name not in parameters}
-        bound = self.signature.bind(*args, **own)
+        bind = self.signature.bind_partial if optional else self.signature.bind
+        bound = bind(*args, **own)
         bound.apply_defaults()
         return Binding(bound.arguments, extras, self._key(bound.arguments, extras))
+
+    def flatten(self, binding: Binding) -> dict[str, Any]:
+        """All values by name, those of a ``**kwargs`` parameter under their own names."""
+        flat: dict[str, Any] = {}
+        for name, value in binding.values.items():
+            if self.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                flat.update(value)
+            else:
+                flat[name] = value
+        return {**flat, **binding.extras}
 
     def _key(
         self, values: Mapping[str, Any], extras: Mapping[str, Any]

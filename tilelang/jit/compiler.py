@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-import tvm
 from tvm import tirx as T
 
 from tilelang.backend import create_backend_context
@@ -21,6 +20,7 @@ from tilelang.jit.diagnostics import Phases
 from tilelang.jit.interrupt import interruptible
 from tilelang.jit.kernel import JITKernel
 from tilelang.jit.request import CompileFlags, CompileRequest, OutIdx
+from tilelang.transform import PassContext
 
 __all__ = ["compile", "compile_request", "par_compile", "run_parallel"]
 
@@ -130,6 +130,10 @@ def par_compile(
 def compile_request(request: CompileRequest, phases: Phases | None = None) -> JITKernel:
     """Find or build the kernel of ``request``."""
     phases = phases or Phases(request.verbose)
+    if env.should_interpret():
+        from tilelang.jit.adapter.interpreter import InterpreterAdapter  # only when asked for
+
+        return JITKernel(request, InterpreterAdapter.of(request.func), phases=phases)
     key = None
     if env.is_cache_enabled():
         with phases("key"):
@@ -168,19 +172,18 @@ def _from_disk(request: CompileRequest, key: str, phases: Phases) -> JITKernel |
 
 
 def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKernel:
-    from tilelang.engine import lower_with_context  # the compiler proper; a cache hit needs none
+    from tilelang.engine.lower import lower_with_context  # the compiler proper; a cache hit needs none
 
     if env.is_print_on_compilation_enabled():
         logger.info("compiling kernel '%s' for %s", request.name, request.context.target)
     adapter = find_adapter(request.context.execution_backend.name)
     with interruptible():
-        with phases("lower"):
-            module = tvm.IRModule({request.name: request.func})
-            artifact = lower_with_context(module, request.context, request.pass_configs)
+        with PassContext(request.pass_configs):
+            artifact = lower_with_context(request.func, request.context, phases.add)
         with phases("build"):
             bundle = adapter.build(artifact, request.compile_flags)
         kernel = _load(request, bundle, key, phases, artifact=artifact)
-        if key is not None and adapter.storable:
+        if key is not None and bundle.storable:
             with phases("write cache"):
                 kernel_store().put(key, bundle.to_files(), {"name": request.name})
     return kernel

@@ -28,10 +28,13 @@ class Phases:
         try:
             yield
         finally:
-            spent = (time.perf_counter() - start) * 1e3
-            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
-            if self._log:
-                logger.info("%s: %.2f ms", name, spent)
+            self.add(name, time.perf_counter() - start)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Record that phase ``name`` took ``seconds``."""
+        self.milliseconds[name] = self.milliseconds.get(name, 0.0) + seconds * 1e3
+        if self._log:
+            logger.info("%s: %.2f ms", name, seconds * 1e3)
 
 
 @contextlib.contextmanager

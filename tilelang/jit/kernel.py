@@ -66,6 +66,7 @@ class JITKernel:
         "config",
         "from_cache",
         "graph_key",
+        "graph_operator",
         "inputs",
         "latency",
         "phases",
@@ -99,7 +100,7 @@ class JITKernel:
         self._launch: Callable[..., Any] = adapter.func
         # Kernels without a content key still need a name that no other process uses.
         self.graph_key = key or uuid.uuid4().hex
-        publish(self.graph_key, self)
+        self.graph_operator = publish(self.graph_key, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel; see the class."""

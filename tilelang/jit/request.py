@@ -12,9 +12,9 @@ from tvm import tirx as T
 from tilelang.backend import BackendContext
 from tilelang.cache.key import kernel_key
 from tilelang.env import env
-from tilelang.errors import TraceTypeError, TraceError
+from tilelang.errors import TraceError, TraceTypeError
 from tilelang.jit.adapter import find_adapter
-from tilelang.transform import PassConfigKey, normalize_pass_configs, pass_flag
+from tilelang.transform.pass_config import PassConfigKey, normalize_pass_configs, pass_flag
 
 __all__ = ["CompileFlags", "CompileRequest", "OutIdx", "with_outputs"]
 

@@ -1,13 +1,15 @@
-"""Kernels inside ``torch.compile``: one torch operator that launches any kernel.
+"""Kernels inside ``torch.compile``: a torch operator that launches any kernel.
 
 Dynamo cannot look into a native call, so a kernel called while a graph is captured goes through
-``torch.ops.tilelang.launch``. The operator names the kernel by its content key, never by a counter:
-graphs are cached on disk by what they contain. Arguments travel sorted by kind, because an
-operator's schema is fixed: tensors read, tensors written, integers, floats.
+``torch.ops.tilelang.launch_<number of outputs>``, or ``update_<number>`` if it writes arguments. The
+operator names the kernel by its content key, never by a counter: graphs are cached on disk by what
+they contain. Arguments travel sorted by kind, because an operator's schema is fixed: integers,
+floats, tensors read, tensors written.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
@@ -27,27 +29,47 @@ __all__ = ["launch_in_graph", "publish"]
 
 _KERNELS: weakref.WeakValueDictionary[str, JITKernel] = weakref.WeakValueDictionary()
 
+_LISTS = ("ints", "floats", "reads", "writes")
 _LIBRARY = torch.library.Library("tilelang", "FRAGMENT")
-_LIBRARY.define(
-    "launch(str kernel, Tensor?[] reads, Tensor(a!)[] writes, SymInt[] ints, float[] floats)"
-    " -> Tensor[]"
-)
 
 
-def publish(key: str, kernel: JITKernel) -> None:
-    """Make ``kernel`` reachable for graphs as long as somebody holds it."""
+def publish(key: str, kernel: JITKernel) -> Callable[..., Any]:
+    """Make ``kernel`` reachable for graphs as long as somebody holds it; returns the operator."""
     _KERNELS[key] = kernel
+    writes = any(_list_of(param) == "writes" for param in kernel.inputs)
+    return _operator(len(kernel.plan.returns), writes)
+
+
+@functools.cache
+def _operator(outputs: int, writes: bool) -> Callable[..., Any]:
+    """The operator for kernels that return so many tensors and do or do not write arguments.
+
+    Functionalisation takes a fixed number of results, not a list, and inductor no operator that
+    could write but was given nothing to write.
+    """
+    name = f"{'update' if writes else 'launch'}_{outputs}"
+    written = ", Tensor(a!)[] writes" if writes else ""
+    returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
+    arguments = f"str kernel, SymInt[] ints, float[] floats, Tensor?[] reads{written}"
+    _LIBRARY.define(f"{name}({arguments}) -> {returns}")
+    _LIBRARY.impl(name, _launch, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"tilelang::{name}", _launch_fake, lib=_LIBRARY)
+    found: Callable[..., Any] = getattr(torch.ops.tilelang, name).default
+    return found
 
 
 def launch_in_graph(kernel: JITKernel, args: Sequence[Any]) -> Any:
     """Call ``kernel`` as an operator of the graph that is being captured."""
-    lists: dict[str, list[Any]] = {"reads": [], "writes": [], "ints": [], "floats": []}
+    lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
     for param, value in zip(kernel.inputs, args, strict=True):
         lists[_list_of(param)].append(value)
-    found = torch.ops.tilelang.launch(kernel.graph_key, *lists.values())
+    writes = [lists["writes"]] if lists["writes"] else []
+    found = kernel.graph_operator(
+        kernel.graph_key, lists["ints"], lists["floats"], lists["reads"], *writes
+    )
     if kernel.returns_list:
-        return found
-    return found[0] if found else None
+        return [found] if isinstance(found, torch.Tensor) else list(found)
+    return found
 
 
 def _list_of(param: Param) -> str:
@@ -66,26 +88,29 @@ def _kernel(key: str) -> JITKernel:
     return kernel
 
 
-def _arguments(plan: LaunchPlan, *lists: Sequence[Any]) -> list[Any]:
-    streams = dict(zip(("reads", "writes", "ints", "floats"), map(iter, lists), strict=True))
+def _arguments(plan: LaunchPlan, lists: Sequence[Sequence[Any]]) -> list[Any]:
+    streams = dict(zip(_LISTS, map(iter, lists), strict=False))
     return [next(streams[_list_of(param)]) for param in plan.inputs()]
 
 
-def _launch(key: str, reads: Any, writes: Any, ints: Any, floats: Any) -> list[torch.Tensor]:
+def _results(found: Sequence[torch.Tensor]) -> Any:
+    """Tensors as an operator returns them: none, one, or a tuple."""
+    return (tuple(found) if len(found) > 1 else found[0]) if found else None
+
+
+def _launch(key: str, *lists: Sequence[Any]) -> Any:
     kernel = _kernel(key)
-    found = kernel.torch_function(*_arguments(kernel.plan, reads, writes, ints, floats))
-    if found is None:
-        return []
-    return list(found) if kernel.returns_list else [found]
+    found = kernel.torch_function(*_arguments(kernel.plan, lists))
+    return _results(found) if kernel.returns_list else found
 
 
-def _launch_fake(key: str, reads: Any, writes: Any, ints: Any, floats: Any) -> list[torch.Tensor]:
+def _launch_fake(key: str, *lists: Sequence[Any]) -> Any:
     """Shapes of the outputs, for tensors without data and possibly symbolic sizes."""
     plan = _kernel(key).plan
-    args = _arguments(plan, reads, writes, ints, floats)
+    args = _arguments(plan, lists)
     values = _bind_symbols(plan, args)
     device = next((a.device for a in args if isinstance(a, torch.Tensor)), torch.device("cpu"))
-    return [_fake_output(plan.params[index], values, device) for index in plan.returns]
+    return _results([_fake_output(plan.params[index], values, device) for index in plan.returns])
 
 
 def _fake_output(param: Param, values: dict[int, Any], device: torch.device) -> torch.Tensor:
@@ -113,7 +138,8 @@ def _bind_symbols(plan: LaunchPlan, args: Sequence[Any]) -> dict[int, Any]:
         for expr, extent in extents:
             unknown = {index for index in symbols(expr) if index not in values}
             if len(unknown) == 1:
-                values[(index := unknown.pop())] = _solve(expr, index, extent, values)
+                index = unknown.pop()
+                values[index] = _solve(expr, index, extent, values)
                 progress = True
     return values
 
@@ -159,7 +185,3 @@ def _evaluate(expr: IntExpr, values: dict[int, Any]) -> Any:
     if isinstance(expr, Sym):
         return values[expr.index]
     return _OPERATORS[expr[0]](*(_evaluate(operand, values) for operand in expr[1:]))
-
-
-_LIBRARY.impl("launch", _launch, "CompositeExplicitAutograd")
-torch.library.register_fake("tilelang::launch", _launch_fake, lib=_LIBRARY)

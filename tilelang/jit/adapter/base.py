@@ -45,21 +45,26 @@ class KernelBundle:
         The generated text.
     binaries : mapping
         File names to contents: what the adapter's :meth:`~KernelAdapter.load` reads.
-    line_table : sequence
-        ``(line of the kernel source, file, line)`` rows back to the user's program.
+    line_table : mapping
+        Entry name to ``[file, line]`` of the user's launch.
     directory : Path, optional
         A folder that holds ``binaries`` as files, for loaders that need a path.
     runtime_module : object, optional
-        The module just compiled, when it can run as it is. Never stored.
+        The module in memory, when it is not among ``binaries``. Such a bundle cannot be stored.
     """
 
     plan: LaunchPlan
     kernel_source: str
     host_source: str = ""
     binaries: Mapping[str, bytes] = field(default_factory=dict)
-    line_table: Sequence[Any] = ()
+    line_table: Mapping[str, Any] = field(default_factory=dict)
     directory: Path | None = None
     runtime_module: Any = None
+
+    @property
+    def storable(self) -> bool:
+        """Whether :meth:`to_files` is complete."""
+        return self.runtime_module is None
 
     def to_files(self) -> dict[str, bytes]:
         """The files of a cache entry."""
@@ -67,7 +72,7 @@ class KernelBundle:
             _PLAN: self.plan.to_json().encode(),
             _KERNEL_SOURCE: self.kernel_source.encode(),
             _HOST_SOURCE: self.host_source.encode(),
-            _LINES: json.dumps(list(self.line_table)).encode(),
+            _LINES: json.dumps(dict(self.line_table)).encode(),
             **self.binaries,
         }
 
@@ -99,7 +104,6 @@ class KernelAdapter(ABC):
     """
 
     name: ClassVar[str]
-    storable: ClassVar[bool] = True  # whether bundles may go to the disk cache
     func: Callable[..., Any]
 
     def __init__(self, bundle: KernelBundle) -> None:

@@ -1,19 +1,21 @@
-"""Execution backend ``tvm_ffi``: object code loaded in-process, launched by the native launcher.
+"""Execution backend ``tvm_ffi``: compiled code loaded in-process, launched by the native launcher.
 
-The same object file serves a kernel just compiled and one from the cache: it is linked in memory
-(``apache-tvm-ffi-orcjit``), with no linker and no second code generation. Where that package is
-missing, the module in memory is run as it is and nothing is stored.
+A target that compiles in-process gives an object file. The same file serves a kernel just compiled
+and one from the cache: it is linked in memory (``apache-tvm-ffi-orcjit``), with no linker and no
+second code generation. Where that package is missing, the module in memory is run as it is and
+nothing is stored. A target that stops at C text goes through the machine's C compiler.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilelang.cache.key import host_cpu
+from tilelang.jit.adapter.c_library import c_compiler_stamp, compile_c, load_library
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
+from tilelang.jit.adapter.launcher import cpu_launcher
 
 if TYPE_CHECKING:
     from tilelang.backend import BackendContext
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ADAPTER", "TVMFFIAdapter"]
 
 _OBJECT = "kernel.o"
+_LIBRARY = "kernel.so"
 
 
 class TVMFFIAdapter(KernelAdapter):
@@ -31,26 +34,36 @@ class TVMFFIAdapter(KernelAdapter):
 
     @classmethod
     def fingerprint(cls, context: BackendContext) -> Mapping[str, str]:
-        """The CPU: the object file holds its machine code."""
-        return {"cpu": host_cpu()}
+        """The CPU, whose machine code the files hold, and the C compiler, which may make them."""
+        return {"cpu": host_cpu(), "cc": c_compiler_stamp()}
 
     @classmethod
     def build(cls, artifact: CompiledArtifact, compile_flags: Sequence[str]) -> KernelBundle:
-        """Take the object code of the lowering result."""
+        """Take the object code of the lowering result, or compile its C text."""
+        binaries: dict[str, bytes] = {}
+        runtime_module = None
         code = artifact.object_code() if _has_object_loader() else None
+        if code is not None:
+            binaries[_OBJECT] = code
+        elif hasattr(artifact.rt_mod, "__getitem__"):
+            runtime_module = artifact.rt_mod
+        else:
+            binaries[_LIBRARY] = compile_c(artifact.kernel_source, compile_flags)
         return KernelBundle(
             plan=artifact.plan,
             kernel_source=artifact.kernel_source,
-            binaries={} if code is None else {_OBJECT: code},
+            binaries=binaries,
             line_table=artifact.line_table,
-            runtime_module=artifact.rt_mod if code is None else None,
+            runtime_module=runtime_module,
         )
 
     def load(self, bundle: KernelBundle) -> Callable[..., Any]:
-        """Link the object in memory and make the launcher."""
+        """Load the code and make the launcher."""
         module = bundle.runtime_module
-        if module is None:
+        if _OBJECT in bundle.binaries:
             module = _load_object(bundle.binaries[_OBJECT])
+        elif _LIBRARY in bundle.binaries:
+            module = load_library(bundle.binaries[_LIBRARY], bundle.directory, _LIBRARY)
         return cpu_launcher(bundle.plan, module)
 
 

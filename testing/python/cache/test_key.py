@@ -1,0 +1,114 @@
+"""The cache key: everything that shapes the code, and nothing else."""
+
+import pytest
+import tvm
+from tvm import ir
+from tvm import tirx as T
+
+from tilelang.cache.key import host_cpu, kernel_key, namespace, program_text, source_digest
+from tilelang.ir.op.copy import COPY
+
+LLVM = tvm.target.Target({"kind": "llvm"})
+
+
+def span(line, name="kernel.py"):
+    return ir.Span(ir.SourceName(name), line, line, 1, 9)
+
+
+def program(value=1.0, *, line=1, file="kernel.py", width=0):
+    out = T.decl_buffer((8,), "float32", "out", layout=None)
+    i = T.Var("i", "int32")
+    store = T.BufferStore(out, T.const(value, "float32"), [i], span=span(line, file))
+    loop = T.For(i, 0, 8, T.ForKind.SERIAL, store, span=span(line, file))
+    copy = COPY.call(span(line, file), {"coalesced_width": width}, src=out[0:4], dst=out[4:8])
+    func = T.PrimFunc([out], T.SeqStmt([loop, copy]), span=span(line, file))
+    return func.with_attr("global_symbol", "main")
+
+
+def key(func=None, **changes):
+    given = {
+        "target": LLVM,
+        "target_host": LLVM,
+        "execution_backend": "tvm_ffi",
+        "pass_configs": {"tl.enable_fast_math": False},
+        "compile_flags": ["-O2"],
+        "loader": {"cpu": "x"},
+    }
+    return kernel_key(program() if func is None else func, **{**given, **changes})
+
+
+def test_equal_programs_have_equal_keys():
+    assert key() == key()
+    assert len(key()) == 64
+
+
+def test_source_locations_do_not_count():
+    assert key(program(line=1)) == key(program(line=200, file='other "quoted".py'))
+
+
+def test_source_locations_count_when_the_code_shows_them():
+    moved = program(line=200)
+    assert key(with_spans=True) != key(moved, with_spans=True)
+
+
+def test_text_that_looks_like_a_location_is_part_of_the_program():
+    with_text = [program().with_attr("note", f'{{"type":"ir.Span","data":{{{n}}}}}') for n in "12"]
+    assert key(with_text[0]) != key(with_text[1])
+
+
+def test_programs_that_print_alike_but_differ_in_call_attributes_differ():
+    one, other = program(width=1), program(width=2)
+    assert one.script() == other.script()
+    assert key(one) != key(other)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"func": program(2.0)},
+        {"func": program().with_attr("tilelang_out_idx", [-1])},
+        {"target": tvm.target.Target({"kind": "llvm", "mcpu": "haswell"})},
+        {"target_host": None},
+        {"target_host": tvm.target.Target({"kind": "c"})},
+        {"execution_backend": "cython"},
+        {"pass_configs": {"tl.enable_fast_math": True}},
+        {"pass_configs": {}},
+        {"compile_flags": ["-O3"]},
+        {"compile_flags": []},
+        {"loader": {"cpu": "y"}},
+    ],
+)
+def test_everything_that_shapes_the_code_changes_the_key(changes):
+    assert key(**changes) != key()
+
+
+@pytest.mark.parametrize("name", ["tilelang", "tvm", "tvm_ffi"])
+def test_versions_change_the_key(name, monkeypatch):
+    from tilelang.cache import key as module
+
+    before = key()
+    changed = {**module._versions(), name: "changed"}
+    monkeypatch.setattr(module, "_versions", lambda: changed)
+    assert key() != before
+
+
+def test_sources_of_the_compiler_change_the_key(monkeypatch):
+    from tilelang.cache import key as module
+
+    before = key()
+    monkeypatch.setattr(module, "source_digest", lambda: "changed")
+    assert key() != before
+
+
+def test_source_digest_is_stable_within_a_tree():
+    assert source_digest.__wrapped__() == source_digest()
+
+
+def test_host_cpu_names_cpu_and_features():
+    assert len(host_cpu().split()) >= 1
+    assert namespace().count("/") == 1
+
+
+def test_a_program_that_cannot_be_serialised_has_no_text():
+    with pytest.raises(Exception):  # noqa: B017, PT011  whatever the serialiser raises
+        program_text(program().with_attr("object", object()))
