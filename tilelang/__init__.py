@@ -15,8 +15,7 @@ from tilelang import dtypes, ir, language
 from tilelang.backend import create_backend_context as _create_backend_context  # noqa: F401
 from tilelang.engine.lower import lower
 from tilelang.env import disable_cache, enable_cache, env, is_cache_enabled
-from tilelang.jit.compiler import compile, par_compile
-from tilelang.jit.kernel import JITKernel
+from tilelang.jit import JITKernel, compile, jit, par_compile
 from tilelang.layout import Fragment, Layout
 from tilelang.math import cdiv, next_power_of_2
 from tilelang.transform import PassConfigKey
