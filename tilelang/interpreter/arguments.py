@@ -130,10 +130,13 @@ class Signature:
                 open_vars = unknown - m.env.keys()
                 if len(open_vars) == 1:
                     actual = [*tensors[param].shape, *tensors[param].strides][dim]
-                    progress |= self._solve_one(m, expr, open_vars.pop(), actual)
+                    lowest = 0 if dim < len(param.shape) else -(2**63)
+                    progress |= self._solve_one(m, expr, open_vars.pop(), actual, lowest)
 
-    def _solve_one(self, m: Machine, expr: ir.Expr, var: ir.Var, actual: int) -> bool:
-        """Solve ``expr == actual`` for ``var`` if it is linear."""
+    def _solve_one(
+        self, m: Machine, expr: ir.Expr, var: ir.Var, actual: int, lowest: int
+    ) -> bool:
+        """Solve ``expr == actual`` for ``var``, at least ``lowest``, if it is linear."""
         function = self._code.index(expr)
 
         def at(value: int) -> int:
@@ -142,7 +145,7 @@ class Signature:
 
         base, slope = at(0), at(1) - at(0)
         solution = (actual - base) // slope if slope else 0
-        if slope and at(solution) == actual:
+        if slope and solution >= lowest and at(solution) == actual:
             return True
         del m.env[var]
         return False
