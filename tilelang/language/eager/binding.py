@@ -89,7 +89,6 @@ def _stop(node: Any) -> Any:
 
 def element(value: Any) -> Any:
     """A value that a Python container will hold: what it reads from memory is read now."""
-    value = read(value)
     if isinstance(value, ir.Expr) and not isinstance(value, ir.Var) and not is_constant(value):
         if is_scalar(value) and _reads_memory(value):
             builder = current_or_none()

@@ -161,7 +161,7 @@ class Rewriter(ExpressionRewriter):
         parts = self._temporary()
         leaves = _leaves(target)
         statements: Body = [
-            _assign(store(parts), call("unpack", value, constant(_pattern(target))))
+            _assign(store(parts), call("unpack", value, constant(_pattern(target)), at=target))
         ]
         for position, leaf in enumerate(leaves):
             part = ast.Subscript(load(parts), constant(position), ast.Load())

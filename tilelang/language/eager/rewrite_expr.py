@@ -243,7 +243,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if isinstance(node, ast.Constant | ast.Starred) or not self.keeps:
             visited: ast.expr = self.visit(node)
             return visited
-        return call("element", self.raw(node), at=node)
+        return call("element", self.visit(node), at=node)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
         return self._display(node)

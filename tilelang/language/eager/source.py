@@ -121,9 +121,9 @@ def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
     """Compile ``tree`` nested so that its free names and private names resolve as in the original."""
     code = func.__code__
     inner: ast.stmt = tree
-    parents = func.__qualname__.split(".")
-    if len(parents) > 1 and parents[-2] != "<locals>":  # a method: keep the mangling of __names
-        inner = ast.ClassDef(parents[-2], bases=[], keywords=[], body=[tree], decorator_list=[])
+    owner = _enclosing_class(func.__qualname__)
+    if owner is not None:  # keep the mangling of __names
+        inner = ast.ClassDef(owner, bases=[], keywords=[], body=[tree], decorator_list=[])
     free = [name for name in code.co_freevars if name != "__class__"]
     arguments = [ast.arg(name) for name in (RUNTIME, *free)]
     outer = ast.FunctionDef(
@@ -147,6 +147,13 @@ def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
     return _find_code(
         compiled, [*("__outer__",), *((inner.name,) if inner is not tree else ()), tree.name]
     )
+
+
+def _enclosing_class(qualname: str) -> str | None:
+    """The innermost class around a function: a part of its name not followed by ``<locals>``."""
+    parts = qualname.split(".")
+    classes = [name for name, after in zip(parts, parts[1:]) if "<locals>" not in (name, after)]
+    return classes[-1] if classes else None
 
 
 def _find_code(code: types.CodeType, path: list[str]) -> types.CodeType:
