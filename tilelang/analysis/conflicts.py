@@ -125,7 +125,7 @@ def _accesses(body: Any) -> list[_Access]:
         visitor.default_visit(load)
 
     def on_call(call: ir.Call, visitor: Any) -> None:
-        conditional = isinstance(call.op, ir.Op) and call.op.name == "tirx.if_then_else"
+        conditional = isinstance(call.op, ir.Op) and call.op.name == "prim.if_then_else"
         update = call.op.same_as(ELEMENT_ATOMIC) or call.op.same_as(REDUCER_UPDATE)
         if not conditional and not update:
             visitor.default_visit(call)

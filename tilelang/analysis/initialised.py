@@ -68,4 +68,4 @@ def check_initialised(func: T.PrimFunc) -> None:
 
 
 def _takes_address(call: ir.Call) -> bool:
-    return isinstance(call.op, ir.Op) and not call.op.name.startswith("tirx.if_then_else")
+    return isinstance(call.op, ir.Op) and not call.op.name.startswith("prim.if_then_else")

@@ -37,19 +37,13 @@ _BINARY: Mapping[type, tuple[str, int]] = {
     T.NE: ("!=", _EQ),
     T.And: ("&&", _AND),
     T.Or: ("||", _OR),
+    T.LShift: ("<<", _SHIFT),
+    T.RShift: (">>", _SHIFT),
+    T.BitwiseAnd: ("&", _BAND),
+    T.BitwiseXor: ("^", _BXOR),
+    T.BitwiseOr: ("|", _BOR),
 }
-_BINARY_CALLS: Mapping[str, tuple[str, int]] = {
-    "tirx.shift_left": ("<<", _SHIFT),
-    "tirx.shift_right": (">>", _SHIFT),
-    "tirx.bitwise_and": ("&", _BAND),
-    "tirx.bitwise_xor": ("^", _BXOR),
-    "tirx.bitwise_or": ("|", _BOR),
-}
-_KEYWORDS = (
-    "auto break case char const continue default do double else enum extern float for goto if inline int "
-    "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
-    "volatile while bool true false class namespace template this new delete operator private public"
-).split()
+_KEYWORDS = ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "class", "namespace", "template", "this", "new", "delete", "operator", "private", "public"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +97,7 @@ class CFamilyPrinter:
             T.FloorMod: lambda e: self._floor(e, "mod"),
             T.Select: lambda e: self._conditional(e.condition, e.true_value, e.false_value),
             T.Not: lambda e: (f"!{self.expr(e.a, _UNARY)}", _UNARY),
+            T.BitwiseNot: lambda e: (f"~{self.expr(e.a, _UNARY)}", _UNARY),
             ir.Call: self._call,
         }
         self._stmt_rules: dict[type, Callable[[Any], None]] = {
@@ -188,7 +183,7 @@ class CFamilyPrinter:
     def _infix(self, symbol: str, own: int, a: Any, b: Any) -> str:
         # && inside || and bit operators next to arithmetic are legal but read badly (and warn).
         tight = own if own in (_MUL, _ADD) else own + 1
-        if own <= _BAND and own >= _BOR or own == _SHIFT:
+        if (own <= _BAND and own >= _BOR) or own == _SHIFT:
             tight = _UNARY
         return f"{self.expr(a, tight)} {symbol} {self.expr(b, max(tight, own + 1))}"
 
@@ -249,9 +244,6 @@ class CFamilyPrinter:
 
     def _call(self, node: ir.Call) -> tuple[str, int]:
         name = node.op.name if isinstance(node.op, ir.Op) else ""
-        if name in _BINARY_CALLS:
-            symbol, own = _BINARY_CALLS[name]
-            return self._infix(symbol, own, *node.args), own
         special = self.special_call(name, node)
         if special is not None:
             return special
@@ -264,9 +256,7 @@ class CFamilyPrinter:
     def special_call(self, name: str, node: ir.Call) -> tuple[str, int] | None:
         """Calls that are no plain function; subclasses add theirs and fall back to this."""
         args = node.args
-        if name == "tirx.bitwise_not":
-            return f"~{self.expr(args[0], _UNARY)}", _UNARY
-        if name == "tirx.if_then_else":
+        if name == "prim.if_then_else":
             return self._conditional(*args)
         if name in ("tirx.call_extern", "tirx.call_pure_extern"):
             return f"{args[0].value}({', '.join(self.expr(arg) for arg in args[1:])})", _ATOM
@@ -278,7 +268,7 @@ class CFamilyPrinter:
             return f"((char*){self.expr(args[0], _UNARY)} + {self.expr(args[1], _ADD + 1)})", _ATOM
         if name == "tirx.reinterpret":
             return self.reinterpret(node)
-        if name == "tirx.likely":
+        if name == "prim.likely":
             return self.expr(args[0], _UNARY), _UNARY
         return None
 

@@ -40,15 +40,13 @@ _BINARY = {
     T.NE: "!=",
     T.And: "and",
     T.Or: "or",
+    T.LShift: "<<",
+    T.RShift: ">>",
+    T.BitwiseAnd: "&",
+    T.BitwiseOr: "|",
+    T.BitwiseXor: "^",
 }
-_CALLS = {
-    "tirx.shift_left": "<<",
-    "tirx.shift_right": ">>",
-    "tirx.bitwise_and": "&",
-    "tirx.bitwise_or": "|",
-    "tirx.bitwise_xor": "^",
-    "tirx.if_then_else": "select",
-}
+_CALLS = {"prim.if_then_else": "select"}
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _reads(expr: Any) -> bool:
 
 def _on_call(state: _Guard, call: ir.Call, mutator: Any) -> Any:
     name = call.op.name if isinstance(call.op, ir.Op) else ""
-    if name == "tirx.if_then_else":
+    if name == "prim.if_then_else":
         cond = mutator.mutate(call.args[0])
         first = _under(state, cond, lambda: mutator.mutate(call.args[1]))
         second = _under(state, T.Not(cond), lambda: mutator.mutate(call.args[2]))
