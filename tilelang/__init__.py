@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging as _logging
-from importlib import metadata as _metadata
 from typing import TYPE_CHECKING, Any
 
 import tvm
@@ -20,16 +19,12 @@ from tilelang.layout import Fragment, Layout
 from tilelang.math import cdiv, next_power_of_2
 from tilelang.transform import PassConfigKey
 from tilelang.utils import build_date, deprecated
+from tilelang.version import __version__
 
 if TYPE_CHECKING:
     from tilelang import analysis, cpu, cuda, engine, interpreter, metal, rocm, testing, tools, transform, webgpu
     from tilelang.interpreter import interpret
     from tilelang.profiler import Profiler, TensorSupplyType, do_bench
-
-try:
-    __version__ = _metadata.version("tilelang")
-except _metadata.PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0.1.0"
 
 __all__ = [
     "DataType",

@@ -23,17 +23,21 @@ class UnavailablePart:
     part: str
 
     def __call__(self, *arguments: Any) -> Any:
-        usable = ", ".join(backends_that_compile()) or "none"
+        backends = list_backends()
+        usable = [
+            f"{name} (target {' or '.join(backends[name].target_kinds)})"
+            for name in backends_that_compile()
+        ]
         raise UnsupportedError(
             f"backend '{self.backend}' is declared but cannot compile kernels yet: {self.part} is "
-            f"not part of this version; backends that can: {usable}"
+            f"not part of this version; backends that can: {', '.join(usable) or 'none'}"
         )
 
 
 def backends_that_compile() -> tuple[str, ...]:
-    """Return the registered backends whose pipelines exist, each with its target kinds."""
+    """Return the names of the registered backends whose pipelines exist."""
     return tuple(
-        f"{name} (target {' or '.join(module.target_kinds)})"
+        name
         for name, module in list_backends().items()
         if not any(isinstance(p.body, UnavailablePart) for p in module.pipelines.values())
     )

@@ -22,7 +22,7 @@ import tvm
 import tvm_ffi
 from tvm import ir
 
-import tilelang
+from tilelang.version import __version__
 
 __all__ = ["host_cpu", "kernel_key", "namespace", "program_text", "source_digest"]
 
@@ -103,13 +103,13 @@ def kernel_key(
 
 def namespace() -> str:
     """``"<version>/<platform>"``: the folder of the cache this process uses."""
-    return f"{tilelang.__version__}/{platform.system()}-{platform.machine()}".lower()
+    return f"{__version__}/{platform.system()}-{platform.machine()}".lower()
 
 
 @functools.cache
 def source_digest() -> str:
     """Digest of the package's files that take part in compiling, native libraries included."""
-    root = Path(tilelang.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in _NOT_SHAPING)
@@ -134,7 +134,7 @@ def host_cpu() -> str:
 @functools.cache
 def _versions() -> dict[str, str]:
     return {
-        "tilelang": tilelang.__version__,
+        "tilelang": __version__,
         "tvm": str(tvm.__version__),
         "tvm_ffi": str(tvm_ffi.__version__),
     }

@@ -25,7 +25,8 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
         # Traced functions read their source, so the block must be a file.
         block = tmp_path / f"{page.stem}_{line}.py"
         block.write_text("\n" * line + match.group(1), encoding="utf-8")
-        exec(compile(block.read_text(encoding="utf-8"), str(block), "exec"), namespace)
+        source = block.read_text(encoding="utf-8")
+        exec(compile(source, str(block), "exec", dont_inherit=True), namespace)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

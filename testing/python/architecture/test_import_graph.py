@@ -21,8 +21,8 @@ LAYERS = (
     ("env",),
     ("ir", "contrib"),
     ("dtypes", "layout"),
-    ("analysis",),
     ("transform",),
+    ("analysis",),
     ("backend", "codegen", "language", "interpreter"),
     ("engine", "instrumentation"),
     ("_native",),
@@ -30,8 +30,10 @@ LAYERS = (
     ("cache", "utils"),
     ("profiler",),
     ("jit",),
+    ("",),
+    # Found by name from the package; they may use its public names.
     ("autotuner", "carver", "tools", "testing"),
-    ("", "__main__"),
+    ("__main__",),
 )
 RANKS = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 
@@ -81,12 +83,13 @@ def test_no_star_imports():
 
 
 def test_imports_inside_functions_give_a_reason():
-    silent, total = [], 0
+    silent = []
     for module in modules().values():
         lines = module.text.splitlines()
+        if any(line.startswith("# Imports inside functions:") for line in lines):
+            continue  # one reason for the whole module
         previous = -1
         for found in sorted(imports(module), key=lambda found: found.line):
-            total += 1
             # One comment, on the line or above it, covers a run of adjacent imports.
             if found.in_function and found.line - previous > 1:
                 near = lines[found.line - 2 : found.line]

@@ -180,7 +180,7 @@ def test_two_backends_for_one_target_are_refused(manifest, registered):
 
 
 def test_unknown_backend_name_is_refused():
-    with pytest.raises(BackendError, match="no backend 'tpu'; registered: cpu, cuda"):
+    with pytest.raises(BackendError, match=r"no backend 'tpu'; registered: .*\bcuda\b"):
         get_backend("tpu")
 
 
