@@ -142,7 +142,9 @@ def _inside(
     tolerant = m.domain.in_parallel and view.scope == "global"
     if np.any(bad) and not tolerant:
         raise m.error(_outside(view, index, bad, what), span)
-    return [np.clip(i, 0, max(extent - 1, 0)) for i, extent in zip(index, view.shape, strict=True)], inside
+    return [
+        np.clip(i, 0, max(extent - 1, 0)) for i, extent in zip(index, view.shape, strict=True)
+    ], inside
 
 
 def _outside(view: View, index: Sequence[Any], bad: Mask, what: str) -> str:
@@ -178,11 +180,15 @@ def _record(
     """Tell the log of the nest."""
     if not m.options.check_conflicts:
         return
-    elements = view.addresses(tuple(index))
+    log = m.touched[view.storage]
+    elements = np.asarray(view.element_numbers(tuple(index)))
     chosen = np.broadcast_to(acting, m.domain.shape)
     elements = np.broadcast_to(elements, m.domain.shape)[chosen]
     iterations = m.domain.number[chosen]
-    log = m.touched[view.storage]
+    parts = view.element_bits // log.unit
+    if parts > 1:
+        elements = (elements[:, None] * parts + np.arange(parts)).reshape(-1)
+        iterations = np.repeat(iterations, parts)
     try:
         log.write(elements, iterations) if write else log.read(elements, iterations)
     except Conflict as conflict:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from tvm import tirx as T
 
-from tilelang.errors import ArgumentTypeError, UnsupportedError
+from tilelang.errors import ArgumentTypeError
 from tilelang.interpreter.arguments import Signature
 from tilelang.interpreter.machine import Machine, Options
 from tilelang.interpreter.statements import Code
 
 __all__ = ["as_kernel_function", "interpret"]
 
+_RECURSION_LIMIT = 20_000
 _OPTIONS = {field.name for field in dataclasses.fields(Options)}
 
 
@@ -44,12 +48,13 @@ def as_kernel_function(
     settings = _settings(options)
     outputs = _output_positions(func, out_idx)
     code = Code(settings)
-    signature = Signature(code, func, outputs)
-    body = code.stmt(func.body)
+    with _numpy_as_hardware():
+        signature = Signature(code, func, outputs)
+        body = code.stmt(func.body)
 
     def call(*args: Any) -> Any:
         moved, devices = _to_host(args)
-        with np.errstate(all="ignore"):
+        with _numpy_as_hardware():
             m = Machine(settings)
             results = signature.bind(m, moved)
             body(m)
@@ -102,12 +107,21 @@ def interpret(fn: Any, *args: Any, **options: Any) -> Any:
     return as_kernel_function(func, out_idx if out_idx is not None else traced_out, **own)(*values)
 
 
-def _settings(options: dict[str, Any]) -> Options:
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        raise ArgumentTypeError(
-            f"unknown interpreter option {unknown[0]!r}; known: {', '.join(sorted(_OPTIONS))}"
-        )
+@contextlib.contextmanager
+def _numpy_as_hardware() -> Iterator[None]:
+    """No warnings for overflow and NaN, and room for expressions nested deeper than Python's."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _settings(options: Mapping[str, Any]) -> Options:
+    if options.get("break_at") and options.get("on_break") is None:
+        raise ArgumentTypeError("break_at needs on_break, the function to call there")
     stops = options.get("break_at", ())
     stops = (stops,) if isinstance(stops, (int, str)) else tuple(stops or ())
     return Options(**{**options, "break_at": tuple(_stop(stop) for stop in stops)})
@@ -152,11 +166,37 @@ def _to_device(args: Sequence[Any], moved: Sequence[Any]) -> None:
 
 
 def _resolve(
-    fn: Any, args: Sequence[Any], keywords: dict[str, Any]
-) -> tuple[T.PrimFunc, Sequence[Any], Sequence[int] | None]:
+    fn: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[T.PrimFunc, Sequence[Any], Sequence[int] | int | None]:
     """The traced function, the arguments of the call, and the outputs the wrapper declares."""
-    if isinstance(fn, T.PrimFunc):
-        if keywords:
-            raise ArgumentTypeError(f"unknown interpreter option {sorted(keywords)[0]!r}")
-        return fn, args, None
-    raise UnsupportedError(f"cannot interpret {type(fn).__name__}")
+    if getattr(fn, "mode", None) == "eager":
+        program = fn.get_tir(*args, **keywords)
+        return program, _runtime_arguments(fn.func, program, args, keywords), None
+    program, out_idx = fn, None
+    if not isinstance(fn, T.PrimFunc):  # a kernel, or a program under @tilelang.jit
+        program = getattr(fn, "prim_func", None) or getattr(fn, "program", None)
+        out_idx = getattr(fn, "out_idx", None)
+    if not isinstance(program, T.PrimFunc):
+        hint = ""
+        if getattr(fn, "mode", None) == "lazy":
+            hint = "; it makes kernels: pass the program, fn.get_tir(...), or the kernel, fn(...)"
+        raise ArgumentTypeError(f"cannot interpret {fn!r}{hint}")
+    if keywords:
+        raise ArgumentTypeError(
+            f"unknown interpreter option {sorted(keywords)[0]!r}; known: out_idx, "
+            + ", ".join(sorted(_OPTIONS))
+        )
+    return program, args, out_idx
+
+
+def _runtime_arguments(
+    func: Callable[..., Any], program: T.PrimFunc, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[Any]:
+    """Those arguments of an eager function that are parameters of its program."""
+    signature = inspect.signature(func)
+    known = {name: value for name, value in keywords.items() if name in signature.parameters}
+    bound = signature.bind(*args, **known)
+    bound.apply_defaults()
+    outputs = _output_positions(program, None)
+    inputs = [param for i, param in enumerate(program.params) if i not in outputs]
+    return [bound.arguments[param.name] for param in inputs]

@@ -133,9 +133,7 @@ class Signature:
                     lowest = 0 if dim < len(param.shape) else -(2**63)
                     progress |= self._solve_one(m, expr, open_vars.pop(), actual, lowest)
 
-    def _solve_one(
-        self, m: Machine, expr: ir.Expr, var: ir.Var, actual: int, lowest: int
-    ) -> bool:
+    def _solve_one(self, m: Machine, expr: ir.Expr, var: ir.Var, actual: int, lowest: int) -> bool:
         """Solve ``expr == actual`` for ``var``, at least ``lowest``, if it is linear."""
         function = self._code.index(expr)
 

@@ -20,13 +20,15 @@ class Conflict(Exception):
 
 
 class TouchLog:
-    """Which iteration read and wrote each element of one buffer during a T.Parallel nest.
+    """Which iteration read and wrote each element of one storage during a T.Parallel nest.
 
     Two arrays over the range of elements touched so far hold the iteration number, or "none", or
-    (for reads) "several".
+    (for reads) "several". ``unit`` is the size of the smallest element in bits; a larger one counts
+    as several.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unit: int = 8) -> None:
+        self.unit = unit
         self._low = 0
         self._writer = np.empty(0, np.int32)
         self._reader = np.empty(0, np.int32)

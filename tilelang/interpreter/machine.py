@@ -148,10 +148,10 @@ class Machine:
             self.active = saved
 
     @contextmanager
-    def parallel(self, domain: Domain, written: set[Storage]) -> Iterator[None]:
-        """Run a nest that writes the storages ``written``; merges private copies at the end."""
+    def parallel(self, domain: Domain, logs: Mapping[Storage, TouchLog]) -> Iterator[None]:
+        """Run a nest, recording accesses in ``logs``; merges private copies at the end."""
         saved = self.touched, self._private
-        self.touched = saved[0] | {storage: TouchLog() for storage in written}
+        self.touched = saved[0] | logs
         self._private = {}
         try:
             with self.within(domain):

@@ -148,12 +148,17 @@ class View:
         found = self._written[index] == self._full
         return found.all(axis=-1) if self.dtype.lanes > 1 else found
 
-    def addresses(self, index: tuple[Any, ...]) -> Any:
-        """A number that identifies the first byte (or nibble) of each element at ``index``."""
-        flat: Any = self.offset
+    @property
+    def element_bits(self) -> int:
+        """Bits one element takes in memory."""
+        return self.dtype.memory_bits * self.dtype.lanes
+
+    def element_numbers(self, index: tuple[Any, ...]) -> Any:
+        """Where the elements at ``index`` lie in the storage, in elements."""
+        numbers: Any = self.offset
         for position, stride in zip(index, self.strides, strict=True):
-            flat = flat + position * stride
-        return flat * (1 if self.dtype.packed else 2 * self.dtype.itemsize * self.dtype.lanes)
+            numbers = numbers + position * stride
+        return numbers
 
     def _nibbles(self, index: tuple[Any, ...]) -> tuple[Any, Any]:
         """Byte index (with lead axes) and half of each packed element at ``index``."""

@@ -14,6 +14,7 @@ from tvm_ffi import structural_walk
 from tilelang.errors import UnsupportedError
 from tilelang.interpreter import accesses, debug, launch, tiles
 from tilelang.interpreter.atomics import reducer_store
+from tilelang.interpreter.conflicts import TouchLog
 from tilelang.interpreter.domain import some
 from tilelang.interpreter.expressions import Expressions
 from tilelang.interpreter.machine import Jumps, Machine, Options, is_per_thread
@@ -173,7 +174,14 @@ def _parallel(c: Code, stmt: T.For) -> Fn:
     c.index_vars.update(variables)
     body = c.stmt(loops[-1].body)
     stored: set[ir.Var] = set()
-    structural_walk(loops[-1].body, (T.BufferStore, lambda s: stored.add(c.var(s.buffer))))
+    loaded: set[ir.Var] = set()
+    structural_walk(
+        loops[-1].body,
+        [
+            (T.BufferStore, lambda s: stored.add(c.var(s.buffer))),
+            (ir.TensorLoad, lambda load: loaded.add(c.var(load.source))),
+        ],
+    )
 
     def run(m: Machine) -> None:
         with m.within(m.domain.nest((), m.active)):
@@ -182,7 +190,7 @@ def _parallel(c: Code, stmt: T.For) -> Fn:
         domain, entered = m.domain.nest(sizes, m.active), m.active
         if 0 in domain.shape:
             return
-        with m.parallel(domain, {m.views[b].storage for b in stored if b in m.views}):
+        with m.parallel(domain, _logs(m, stored, loaded)):
             if domain.parent is not None and domain.parent.kind == "parallel":
                 m.active = np.asarray(entered).reshape(
                     np.shape(entered) + (1,) * (len(sizes) if np.ndim(entered) else 0)
@@ -192,6 +200,16 @@ def _parallel(c: Code, stmt: T.For) -> Fn:
             body(m)
 
     return run
+
+
+def _logs(m: Machine, stored: set[ir.Var], loaded: set[ir.Var]) -> dict[Storage, TouchLog]:
+    """A log for each storage that the buffers ``stored`` write."""
+    written = {m.views[buffer].storage for buffer in stored if buffer in m.views}
+    units: dict[Storage, int] = {}
+    for view in (m.views[buffer] for buffer in stored | loaded if buffer in m.views):
+        if view.storage in written:
+            units[view.storage] = min(view.element_bits, units.get(view.storage, 2**30))
+    return {storage: TouchLog(unit) for storage, unit in units.items()}
 
 
 def _for(c: Code, stmt: T.For) -> Fn:

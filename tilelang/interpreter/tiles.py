@@ -136,7 +136,7 @@ def tile_op(c: Any, call: TileCall) -> Fn:
 
     def run(m: Machine) -> None:
         if m.domain.kind == "threads" and not per_thread:
-            with m.parallel(m.domain.nest((), m.active), set()):
+            with m.parallel(m.domain.nest((), m.active), {}):
                 once(m)
         elif m.domain.shape:
             for point in m.domain.points(m.active):

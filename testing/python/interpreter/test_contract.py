@@ -105,7 +105,9 @@ def test_float_to_integer_saturates(target):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_narrowing_is_torchs(name):
-    values = torch.cat([torch.randn(4000) * 100, torch.tensor([np.inf, -np.inf, np.nan, 0.0, -0.0])])
+    values = torch.cat(
+        [torch.randn(4000) * 100, torch.tensor([np.inf, -np.inf, np.nan, 0.0, -0.0])]
+    )
     kind = getattr(torch, name)
     result = elementwise(lambda x: T.cast(x, name), "float32", name)(values)
     bits = torch.uint16 if kind.itemsize == 2 else torch.uint8
@@ -127,7 +129,9 @@ def test_max_and_min_return_the_number(dtype):
 
 def test_subnormals_are_kept():
     values = np.float32([2.0**-140, 2.0**-149])
-    assert np.array_equal(elementwise(lambda x: x * 1.0, "float32", "float32")(values).numpy(), values)
+    assert np.array_equal(
+        elementwise(lambda x: x * 1.0, "float32", "float32")(values).numpy(), values
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

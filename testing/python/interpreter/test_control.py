@@ -246,3 +246,20 @@ def test_persistent_loops_visit_every_tile_once():
     b = zeros(5, 7)
     interpret(program, b)
     assert (b == 1).all()
+
+
+def chained_sum(A, count):
+    total = A[0]
+    for i in range(1, count):
+        total = total + A[i]
+    return total
+
+
+def test_long_sums_do_not_exhaust_the_stack():
+    @T.prim_func
+    def program(A: T.Tensor((1500,), "int32"), B: T.Tensor((1,), "int32")):
+        with T.Kernel(1):
+            B[0] = chained_sum(A, 1500)
+
+    a = torch.arange(1500, dtype=torch.int32)
+    assert interpret(program, a, out_idx=-1).tolist() == [int(a.sum())]

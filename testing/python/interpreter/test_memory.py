@@ -71,7 +71,7 @@ def test_strides_and_offset_count_elements():
     storage = Storage("A", "global", data.view(np.uint8), None, None)
     view = View("A", dtype_named("int16"), (2, 3), (-12, 2), 12, storage)
     assert view.gather((slice(None), slice(None))).tolist() == [[12, 14, 16], [0, 2, 4]]
-    assert view.addresses((1, 2)) - view.addresses((1, 1)) == 2 * 4
+    assert view.element_numbers((0, 0)) == 12 and view.element_numbers((1, 2)) == 4
 
 
 def test_a_row_may_be_repeated_with_stride_zero():

@@ -85,7 +85,8 @@ def test_short_floats_are_computed_in_float32_and_rounded_once(dtype):
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(500).astype(kind.carrier) for _ in range(2))
     for name, function in (("add", np.add), ("mul", np.multiply), ("div", np.divide)):
-        exact = function(a.astype(np.float32), b.astype(np.float32))
+        with np.errstate(all="ignore"):
+            exact = function(a.astype(np.float32), b.astype(np.float32))
         expected = np.clip(exact, -448, 448) if dtype == "float8_e4m3fn" else exact
         assert np.array_equal(
             apply(name, dtype, a, b).astype(np.float32),

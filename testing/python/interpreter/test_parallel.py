@@ -224,6 +224,27 @@ def test_conflicts_through_a_view_are_found():
         interpret(program, torch.zeros(4, 2, dtype=torch.int32))
 
 
+@pytest.mark.parametrize("word", [True, False])
+def test_elements_of_different_sizes_conflict_where_they_overlap(word):
+    @T.prim_func
+    def program(B: T.Tensor((8,), "int32")):
+        with T.Kernel(1):
+            tile = T.alloc_shared((8,), "int32")
+            halves = T.view(tile, (16,), "int16")
+            T.clear(tile)
+            for i in T.Parallel(16):
+                halves[i] = T.cast(i, "int16")
+                if word and i == 15:
+                    tile[0] = 1
+            T.copy(tile, B)
+
+    if not word:
+        assert interpret(program, out_idx=-1)[1] == 2 + (3 << 16)
+        return
+    with pytest.raises(InterpreterError, match="touch one element of tile"):
+        interpret(program, out_idx=-1)
+
+
 def test_an_iteration_may_update_its_own_element_repeatedly():
     @T.prim_func
     def program(A: T.Tensor((4, 8), "int32"), B: T.Tensor((4,), "int32")):

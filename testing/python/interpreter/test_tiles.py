@@ -62,7 +62,9 @@ def test_gemm_of_sizes_that_are_no_multiples_of_the_tile(size, stages):
 
     @T.prim_func
     def program(
-        A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")
+        A: T.Tensor((M, K), "float16"),
+        B: T.Tensor((K, N), "float16"),
+        C: T.Tensor((M, N), "float32"),
     ):
         with T.Kernel(T.ceildiv(N, 32), T.ceildiv(M, 64), threads=128) as (bx, by):
             a, b = T.alloc_shared((64, 16), "float16"), T.alloc_shared((16, 32), "float16")
