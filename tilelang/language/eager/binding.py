@@ -79,12 +79,17 @@ def evaluate_once(name: str, value: Any) -> Any:
     return value if builder is None else builder.bind(name, value)
 
 
+_PURE = 1  # TCallEffectKind: 0 is an annotation, 1 pure, higher ones read or change state
+
+
+def _stop_at_effect(call: ir.Call) -> VisitInterrupt | None:
+    kind = call.op.get_attr("TCallEffectKind") if isinstance(call.op, ir.Op) else None
+    return None if kind is not None and int(kind) <= _PURE else VisitInterrupt(call)
+
+
 def _reads_memory(value: ir.Expr) -> bool:
-    return structural_walk(value, [(ir.TensorLoad, _stop), (ir.Call, _stop)]) is not None
-
-
-def _stop(node: Any) -> Any:
-    return VisitInterrupt(node)
+    callbacks: Any = [(ir.TensorLoad, VisitInterrupt), (ir.Call, _stop_at_effect)]
+    return structural_walk(value, callbacks) is not None
 
 
 def element(value: Any) -> Any:

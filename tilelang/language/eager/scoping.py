@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import VisitInterrupt, structural_visit
+from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
 from tilelang.errors import TraceError
 
@@ -83,10 +83,32 @@ def check_scopes(func: T.PrimFunc) -> None:
         T.analysis.verify_well_formed(func, assert_mode=True)
         raise AssertionError("ill-formed function")
     var, stmt = found.value
+    span = None if stmt is None else stmt.span
+    if not _is_made(func, var):
+        raise TraceError(
+            f"size '{var.name}' is used but no argument determines it; a T.dynamic size must stand in the "
+            "shape or strides of an argument, or be an argument",
+            span,
+        )
     made = f" at line {var.span.line}" if var.span is not None else ""
     what = "buffer" if isinstance(var.ty, T.BufferType) else "value"
     raise TraceError(
         f"{what} '{var.name}' was made{made} inside a block (a launch, loop or branch) that has ended, "
         "and is used after it. Make it before the block, or use T.alloc_var",
-        None if stmt is None else stmt.span,
+        span,
     )
+
+
+def _is_made(func: T.PrimFunc, var: ir.Var) -> bool:
+    """Whether some statement of ``func`` defines ``var``."""
+
+    def stop(found: ir.Var) -> VisitInterrupt | None:
+        return VisitInterrupt(found) if found.same_as(var) else None
+
+    callbacks: Any = [
+        (T.For, lambda loop: stop(loop.loop_var)),
+        (T.Bind, lambda bind: stop(bind.var)),
+        (T.AllocBuffer, lambda made: stop(made.buffer)),
+        (T.DeclBuffer, lambda made: stop(made.buffer)),
+    ]
+    return structural_walk(func.body, callbacks) is not None
