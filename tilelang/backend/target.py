@@ -267,7 +267,7 @@ def _explain(description: str | dict[str, Any], error: Exception) -> str:
     kind = str(description if isinstance(description, str) else description.get("kind"))
     if kind in kinds:
         return message
-    near = difflib.get_close_matches(kind, kinds, n=1)
+    near = difflib.get_close_matches(kind, kinds, n=1, cutoff=0.7)
     hint = f"Did you mean '{near[0]}'?" if near else f"Kinds: {', '.join(kinds)}"
     return f"{message} {hint}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import platform
 import re
@@ -12,6 +13,7 @@ import tvm_ffi
 from tvm.target import Target
 
 from tilelang.backend.target import TargetLike
+from tilelang.errors import TargetError
 
 __all__ = ["KINDS", "is_cpu_target", "local_cpu_target", "normalize_cpu_target"]
 
@@ -76,7 +78,7 @@ def _plain(feature: str) -> str:
 def local_cpu_target() -> dict[str, Any]:
     """Return the ``llvm`` target of this machine: its model, less the features it masks.
 
-    ``mcpu="native"`` is not used: LLVM's code generator takes it for an unknown, generic CPU.
+    LLVM's code generator takes ``mcpu="native"`` for an unknown, generic CPU, so the model is named.
     """
     return {
         key: list(value) if isinstance(value, list) else value
@@ -85,12 +87,39 @@ def local_cpu_target() -> dict[str, Any]:
 
 
 def normalize_cpu_target(target: TargetLike) -> TargetLike | None:
-    """Complete a bare ``"cpu"`` or ``"llvm"`` with this machine; accept ``cpu`` for ``llvm``.
+    """Complete a bare ``"cpu"`` or ``"llvm"`` with this machine; check a given processor model.
 
-    A dict or ``Target`` of kind ``llvm`` stays as it is: what it does not say is meant.
+    ``cpu`` means ``llvm``, and the model ``native`` this machine's. Otherwise a dict or ``Target``
+    of kind ``llvm`` stays as it is: what it does not say is meant.
+
+    Raises
+    ------
+    TargetError
+        LLVM does not know the model; it would compile for a generic one without an error.
     """
     if isinstance(target, str):
         return local_cpu_target() if target in ("cpu", "llvm") else None
-    if isinstance(target, dict) and target.get("kind") == "cpu":
-        return {**target, "kind": "llvm"}
-    return None
+    config = dict(target.export()) if isinstance(target, Target) else target
+    if config.get("kind") not in ("cpu", "llvm"):
+        return None
+    if config.get("mcpu") == "native":
+        return {**config, **local_cpu_target()}
+    if (model := config.get("mcpu")) is not None:
+        _check_model(str(model), str(config.get("mtriple") or _local_triple()))
+    return target if isinstance(target, Target) else {**config, "kind": "llvm"}
+
+
+def _local_triple() -> str:
+    return str(tvm_ffi.get_global_func("target.llvm_get_system_triple")())
+
+
+def _check_model(model: str, triple: str) -> None:
+    if tvm_ffi.get_global_func("target.llvm_is_valid_cpu")(model, triple):
+        return
+    machine = Target({"kind": "llvm", "mtriple": triple})
+    models = [
+        str(name) for name in tvm_ffi.get_global_func("target.llvm_get_cpu_archlist")(machine)
+    ]
+    near = difflib.get_close_matches(model, models, n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; 'native' means this machine"
+    raise TargetError(f"LLVM knows no processor '{model}' for {triple}{hint}")

@@ -176,10 +176,11 @@ def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKerne
 
     if env.is_print_on_compilation_enabled():
         logger.info("compiling kernel '%s' for %s", request.name, request.context.target)
-    adapter = find_adapter(request.context.execution_backend.name)
     with interruptible():
         with PassContext(request.pass_configs):
             artifact = lower_with_context(request.func, request.context, phases.add)
+        # Looked up after lowering: a backend to come has no adapter yet, and says so when it lowers.
+        adapter = find_adapter(request.context.execution_backend.name)
         with phases("build"):
             bundle = adapter.build(artifact, request.compile_flags)
         kernel = _load(request, bundle, key, phases, artifact=artifact)

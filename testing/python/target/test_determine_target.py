@@ -100,6 +100,29 @@ def test_explicit_llvm_targets_stay_as_given():
     assert determine_target("cpu -mcpu=znver4") == {"kind": "llvm", "mcpu": "znver4"}
 
 
+def test_native_means_this_machine_also_in_a_target_object():
+    local = cpu.local_cpu_target()
+    assert determine_target("llvm -mcpu=native") == local
+    target = determine_target(Target({"kind": "llvm", "mcpu": "native"}), return_object=True)
+    assert target.attrs["mcpu"] == local["mcpu"]
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [("llvm -mcpu=znver44", "did you mean.* znver4"), ({"kind": "cpu", "mcpu": "?"}, "'native'")],
+)
+def test_processor_llvm_does_not_know_is_refused(given, hint):
+    with pytest.raises(TargetError, match=rf"LLVM knows no processor.*{hint}"):
+        determine_target(given)
+
+
+def test_processor_is_checked_for_the_given_triple():
+    config = {"kind": "llvm", "mcpu": "apple-m1", "mtriple": "arm64-apple-macos"}
+    assert determine_target(config) == config
+    with pytest.raises(TargetError, match="for x86_64-linux-gnu"):
+        determine_target({**config, "mtriple": "x86_64-linux-gnu"})
+
+
 def test_features_a_virtual_machine_masks_are_switched_off():
     cpuinfo = "flags\t\t: fpu sse4_2 avx avx2 fma bmi1 bmi2 abm avx512f avx512_bf16\n"
     implied = {"avx", "avx2", "fma", "bmi", "lzcnt", "avx512f", "avx512bf16", "avx512fp16"}

@@ -200,7 +200,7 @@ _ZN3tvm18TargetKindRegEntry13RegisterOrGetERKNS_3ffi6StringE(const ffi::String& 
 }
 """
 
-SOURCES = Path(_native.__file__).parents[1] / "src" / "backend" / "common"
+SOURCES = Path(__file__).parents[3] / "src" / "backend" / "common"
 
 
 @pytest.fixture(scope="module")
