@@ -78,7 +78,7 @@ def _plain(feature: str) -> str:
 def local_cpu_target() -> dict[str, Any]:
     """Return the ``llvm`` target of this machine: its model, less the features it masks.
 
-    LLVM's code generator takes ``mcpu="native"`` for an unknown, generic CPU, so the model is named.
+    The model is named, because LLVM's code generator takes ``native`` for an unknown processor.
     """
     return {
         key: list(value) if isinstance(value, list) else value

@@ -60,7 +60,7 @@ def lower(
         With the user's line, if the program is invalid or cannot be lowered.
     """
     del enable_host_codegen, enable_device_compile
-    context = create_backend_context(target, target_host, execution_backend)
+    context = create_backend_context(target, target_host, execution_backend, runnable=False)
     artifact = lower_with_context(func_or_mod, context)
     if runtime_only:
         artifact.host_mod = artifact.device_mod = None
