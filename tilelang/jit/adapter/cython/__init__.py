@@ -55,7 +55,7 @@ class CythonAdapter(KernelAdapter):
             )
         except ImportError:  # not built: a Python without the stable ABI
             return launcher
-        wrapped: Callable[..., Any] = KernelLauncher(launcher)
+        wrapped: Callable[..., Any] = KernelLauncher(launcher, bundle.plan)
         return wrapped
 
     def export_library(self, path: Path) -> bool:
