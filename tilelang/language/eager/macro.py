@@ -16,7 +16,7 @@ from tilelang.ir import builder
 from tilelang.ir.span import user_span
 from tilelang.language.eager import runtime
 from tilelang.language.eager.binding import evaluate_once
-from tilelang.language.eager.source import parse_function, rewrite_function
+from tilelang.language.eager.source import code_of, parse_function, rewrite_function
 from tilelang.language.eager.values import Reference, describe, is_constant
 
 __all__ = ["Macro", "Ref", "inline", "macro", "meta_class"]
@@ -60,12 +60,15 @@ class Macro:
     """A function that is traced into each of its callers. Methods work too."""
 
     def __init__(self, func: Callable[..., Any], outside: bool = False) -> None:
+        code_of(func)
         functools.update_wrapper(self, func)
         self.func = func
         self.outside = outside  # whether it may be called outside a kernel, as a plain function
         self.signature = inspect.signature(func)
         self._refs = {
-            name for name, a in func.__annotations__.items() if a is Ref or a in ("T.Ref", "Ref")
+            name
+            for name, kind in func.__annotations__.items()
+            if kind is Ref or (isinstance(kind, str) and kind.rpartition(".")[2] == "Ref")
         }
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

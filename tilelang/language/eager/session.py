@@ -154,8 +154,10 @@ class Session:
 
     def replace_argument(self, param: Any, buffer: ir.Var) -> bool:
         """Put ``buffer`` in the place of the pointer argument ``param``; whether there is one."""
+        if not isinstance(param, ir.Var) or not isinstance(param.ty, ir.PointerType):
+            return False
         for name, held in self.params.items():
-            if isinstance(held, ir.Var) and isinstance(param, ir.Var) and held.same_as(param):
+            if isinstance(held, ir.Var) and held.same_as(param):
                 self.params[name] = buffer
                 return True
         return False

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelang.errors import TraceError
-from tilelang.ir.span import make_span
+from tilelang.ir.span import make_span, user_span
 from tilelang.language.eager.names import RUNTIME
 from tilelang.language.eager.rewrite import Rewriter
 
-__all__ = ["function_span", "parse_function", "rewrite_function"]
+__all__ = ["code_of", "function_span", "parse_function", "rewrite_function"]
 
 _rewritten: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
 _parsed: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
@@ -42,7 +42,7 @@ def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:
     TraceError
         If ``func`` is no plain ``def`` or its source text is not available.
     """
-    code = _code_of(func)
+    code = code_of(func)
     tree = _parsed.get(code)
     if tree is None:
         tree = _parsed[code] = _parse(func, code)
@@ -51,7 +51,7 @@ def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:
 
 def rewrite_function(func: Callable[..., Any], runtime: Any) -> Callable[..., Any]:
     """The twin of ``func`` that builds IR through ``runtime`` instead of computing."""
-    original = _code_of(func)
+    original = code_of(func)
     code = _rewritten.get(original)
     if code is None:
         tree = Rewriter(original.co_filename, original.co_freevars).rewrite(_parse(func, original))
@@ -72,11 +72,19 @@ def rewrite_function(func: Callable[..., Any], runtime: Any) -> Callable[..., An
     return twin
 
 
-def _code_of(func: Callable[..., Any]) -> types.CodeType:
+def code_of(func: Callable[..., Any]) -> types.CodeType:
+    """The code of a plain Python function.
+
+    Raises
+    ------
+    TraceError
+        If ``func`` is something else.
+    """
     if not isinstance(func, types.FunctionType):
         raise TraceError(
             f"only a plain Python function can be traced, found {type(func).__name__}; decorate the "
-            "function itself, below any other decorator"
+            "function itself, below any other decorator",
+            user_span(),
         )
     return func.__code__
 
