@@ -64,6 +64,7 @@ class _Row:
     numpy: str | None = None  # numpy or ml_dtypes name where it differs; "" = none
     lanes: tuple[int, ...] = ()
     constant: bool = True  # whether the language has a constant of this name
+    vectors: bool = True
 
 
 _TABLE = {
@@ -88,7 +89,7 @@ _TABLE = {
         _Row("float6_e2m3fn", torch=("",), lanes=_LANES),
         _Row("float6_e3m2fn", torch=("",), lanes=_LANES),
         _Row("float4_e2m1fn", torch=("float4_e2m1fn_x2", "int8"), lanes=_LANES),
-        _Row("float4_e2m1_unpacked", storage="uint8", torch=("uint8",), numpy="uint8"),
+        _Row("float4_e2m1_unpacked", "uint8", torch=("uint8",), numpy="uint8", vectors=False),
     )
 }
 
@@ -119,6 +120,8 @@ NAMES: tuple[str, ...] = (
         for suffix in ("", *(f"x{lanes}" for lanes in row.lanes))
     ),
 )
+
+_OPAQUE = ("handle", "void")  # pointers and the absence of a value
 
 _PYTHON_TYPES: dict[Any, str] = {
     bool: "bool",
@@ -343,17 +346,14 @@ def _canonical_name(value: Any) -> str:
         raise TraceTypeError(
             f"expected a dtype, found {type(value).__name__} {value!r}", user_span()
         )
-    element, lanes = _split_lanes(text)
-    if ALIASES.get(text):
+    if text in ALIASES:
         return ALIASES[text]
-    if lanes == 1 and element in _TABLE:
-        return element
-    name = ALIASES.get(element, element) + (f"x{lanes}" if lanes > 1 else "")
-    try:
-        core.DataType(_storage_name(name))
-    except ValueError:
-        raise TraceTypeError(f"unknown dtype '{text}'", user_span()) from None
-    return name
+    element, lanes = _split_lanes(text)
+    element = ALIASES.get(element, element)
+    known = element in _TABLE and (lanes == 1 or _TABLE[element].vectors)
+    if not known and text not in _OPAQUE:
+        raise TraceTypeError(f"unknown dtype '{text}'", user_span())
+    return element if lanes == 1 else f"{element}x{lanes}"
 
 
 def _read_mark(prim_type: ir.PrimType) -> str | None:

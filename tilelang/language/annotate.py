@@ -1,18 +1,18 @@
 """Facts and wishes about a kernel: layouts, values out of bounds, aliasing, compiler flags.
 
 Annotations of buffers become ``AttrStmt`` nodes around the statements that follow, with the buffer
-as node; those of the whole function become its attributes.
+as node; those of a launch become annotations of it, those of the function its attributes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tvm import ir
 from tvm import tirx as T
 
-from tilelang.errors import TraceTypeError
+from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir import builder
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.ir.span import user_span
@@ -24,6 +24,8 @@ __all__ = [
     "annotate_pass_configs",
     "annotate_restrict_buffers",
     "annotate_safe_value",
+    "no_set_max_nreg",
+    "use_swizzle",
 ]
 
 
@@ -118,6 +120,54 @@ def annotate_restrict_buffers(*buffers: Any) -> None:
     what = "T.annotate_restrict_buffers"
     for buffer in buffers:
         _wrap(what, _buffer(buffer, what), "tl.may_alias", T.IntImm("int32", 1))
+
+
+def _note(what: str, key: str, value: Any) -> None:
+    """Put a fact on the launch that is being traced."""
+    kernel = builder.current(what).kernel
+    if kernel is None:
+        raise TraceError(f"{what} is only valid inside 'with T.Kernel(...)'", user_span())
+    kernel.annotations[key] = value
+
+
+def use_swizzle(
+    panel_size: int, order: Literal["row", "column", "mlx"] = "row", enable: bool = True
+) -> None:
+    """Walk the grid in panels, so that blocks that run at the same time share operands.
+
+    Parameters
+    ----------
+    panel_size : int
+        Rows or columns of blocks in a panel.
+    order : {"row", "column", "mlx"}
+        The direction inside a panel; ``mlx`` on Metal only.
+    enable : bool
+        False does nothing.
+
+    Raises
+    ------
+    TraceError
+        For another order, a panel size below 1, or outside of ``T.Kernel``.
+
+    Notes
+    -----
+    A hint: results do not depend on it. It becomes the annotation ``tl.swizzle`` of the launch.
+    """
+    if order not in ("row", "column", "mlx"):
+        raise TraceError(
+            f"T.use_swizzle: order must be row, column or mlx, found {order!r}", user_span()
+        )
+    if not isinstance(panel_size, int) or panel_size < 1:
+        raise TraceError(
+            f"T.use_swizzle: panel_size must be an int >= 1, found {panel_size!r}", user_span()
+        )
+    if enable:
+        _note("T.use_swizzle", "tl.swizzle", {"panel_size": panel_size, "order": order})
+
+
+def no_set_max_nreg() -> None:
+    """Leave the register budget alone where the compiler specialises warps (CUDA); a hint."""
+    _note("T.no_set_max_nreg", "tl.keep_registers", 1)
 
 
 def annotate_compile_flags(flags: str | Sequence[str]) -> None:

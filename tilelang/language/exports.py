@@ -30,6 +30,7 @@ NEUTRAL: Exports = (
     ("tilelang.language.warp", None),
     ("tilelang.language.sync", None),
     ("tilelang.language.debug", None),
+    ("tilelang.language.aliases", None),
     ("tilelang.language.annotate", None),
     ("tilelang.language.schedule", None),
     ("tilelang.language.scheduler", None),

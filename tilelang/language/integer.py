@@ -14,19 +14,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm import ir
+from tvm import tirx as T
 from tvm.ir import prim
 
-from tilelang.errors import TraceError
-from tilelang.ir import arith, intrin
-from tilelang.ir.expr import const_int
+from tilelang.errors import TraceError, TraceTypeError
+from tilelang.ir import arith, builder, intrin
+from tilelang.ir.expr import const_int, dtype_of, is_buffer
 from tilelang.ir.span import user_span
-from tilelang.ir.values import is_number, match_pair, plain
+from tilelang.ir.values import cast, is_number, match_pair, plain
 
 __all__ = [
     "Select",
     "align_up",
     "cdiv",
     "ceildiv",
+    "dp4a",
     "floordiv",
     "floormod",
     "if_then_else",
@@ -158,3 +160,55 @@ def index_to_coordinates(index: Any, shape: Sequence[Any]) -> list[Any]:
         coordinates.append(arith.floormod(rest, extent))
         rest = arith.floordiv(rest, extent)
     return [rest, *reversed(coordinates)]
+
+
+def dp4a(A: Any, B: Any, C: Any) -> None:
+    """``C += A[0]*B[0] + ... + A[3]*B[3]`` of consecutive int8 (or uint8) elements, in int32.
+
+    Parameters
+    ----------
+    A, B : buffer or element
+        The first of four elements along the last dimension.
+    C : buffer or element
+        The int32 element that accumulates.
+
+    Raises
+    ------
+    TraceTypeError
+        If an operand is no element or has another dtype.
+    """
+    span = user_span()
+    a, b, c = (
+        _first_element(value, f"T.dp4a: {name}")
+        for name, value in zip("ABC", (A, B, C), strict=True)
+    )
+    for name, load, allowed in (("A", a, _BYTES), ("B", b, _BYTES), ("C", c, ("int32",))):
+        if dtype_of(load) not in allowed:
+            raise TraceTypeError(
+                f"T.dp4a: {name} must be {' or '.join(allowed)}, found {dtype_of(load)}", span
+            )
+    total: Any = c
+    for lane in range(4):
+        product = arith.multiply(cast(_shifted(a, lane), "int32"), cast(_shifted(b, lane), "int32"))
+        total = arith.add(total, product)
+    builder.current("T.dp4a").emit(T.BufferStore(c.source, total, list(c.indices), span))
+
+
+_BYTES = ("int8", "uint8")
+
+
+def _first_element(value: Any, what: str) -> ir.TensorLoad:
+    if is_buffer(value):
+        return T.BufferLoad(value, [0] * len(value.shape), user_span())
+    if isinstance(value, ir.TensorRegion):
+        return T.BufferLoad(value.source, [r.min for r in value.region], user_span())
+    if isinstance(value, ir.TensorLoad):
+        return value
+    raise TraceTypeError(
+        f"{what} must be a buffer or element, found {type(value).__name__}", user_span()
+    )
+
+
+def _shifted(load: ir.TensorLoad, lane: int) -> ir.TensorLoad:
+    *leading, last = load.indices
+    return T.BufferLoad(load.source, [*leading, arith.add(last, lane)], user_span())

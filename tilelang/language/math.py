@@ -236,12 +236,13 @@ def pow(x: Any, y: Any) -> ir.Expr:
             "T.pow of an integer needs a constant exponent >= 0; or cast the base to a float",
             user_span(),
         )
-    result: Any = constant(1, element_type(base))
+    result: ir.Expr | None = None
     while exponent:
         if exponent & 1:
-            result = arith.multiply(result, base)
-        base, exponent = arith.multiply(base, base), exponent >> 1
-    return result
+            result = base if result is None else arith.multiply(result, base)
+        exponent >>= 1
+        base = arith.multiply(base, base) if exponent else base
+    return constant(1, element_type(base)) if result is None else result
 
 
 def _rounding(name: str, x: Any) -> ir.Expr:

@@ -74,8 +74,9 @@ from tvm.tirx.op import (
     vscale,
 )
 
-from tilelang.errors import TraceTypeError
+from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir import builder
+from tilelang.ir.dtype import dtype
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.ir.span import user_span
 from tilelang.ir.values import as_scalar, cast
@@ -120,6 +121,7 @@ __all__ = [
     "anylist_setitem_call_packed",
     "attr",
     "bind",
+    "boolean",
     "buffer_store",
     "call_cpacked_lowered",
     "call_packed_lowered",
@@ -127,6 +129,8 @@ __all__ = [
     "end_profile_intrinsic",
     "evaluate",
     "get_active_lane_mask",
+    "get_let_value",
+    "has_let_value",
     "ignore_loop_partition",
     "lookup_param",
     "ret",
@@ -158,6 +162,7 @@ __all__ = [
 
 #: Any scalar expression.
 PrimExpr = Expr
+boolean = dtype("bool")
 Any = typing.Any
 
 
@@ -200,6 +205,27 @@ def bind(value: _Any, name: str = "v") -> ir.Var:
     """Evaluate ``value`` once, here, and return the variable that holds it."""
     expr = as_scalar(value, "T.bind")
     return builder.current("T.bind").bind(name, expr, user_span())
+
+
+def has_let_value(var: _Any) -> bool:
+    """Whether the value behind ``var`` is known: it was assigned in a block that is still open."""
+    active = builder.current_or_none()
+    return active is not None and isinstance(var, ir.Var) and active.value_of(var) is not None
+
+
+def get_let_value(var: ir.Var) -> Expr:
+    """The expression that ``var`` was assigned.
+
+    Raises
+    ------
+    TraceError
+        If it is not known; see :func:`has_let_value`.
+    """
+    active = builder.current("T.get_let_value")
+    value = active.value_of(var) if isinstance(var, ir.Var) else None
+    if value is None:
+        raise TraceError(f"T.get_let_value: no value is known for {var}", user_span())
+    return value
 
 
 def attr(node: _Any, attr_key: str, value: _Any) -> None:

@@ -57,8 +57,7 @@ def _exact(special: Callable[..., float], exact: Callable[..., Fraction], mode: 
         kind = str(dtype(dtypes[0]).element)
 
         def one(*operands: float) -> float:
-            with np.errstate(all="ignore"):
-                plain = float(special(*(np.float64(v) for v in operands)))
+            plain = float(special(*(np.float64(v) for v in operands)))
             if not all(map(math.isfinite, operands)) or math.isnan(plain):
                 return plain
             try:
@@ -69,7 +68,8 @@ def _exact(special: Callable[..., float], exact: Callable[..., Fraction], mode: 
                 return -0.0 if mode == "rd" and plain == 0 and _cancels(operands) else plain
             return math.copysign(round_exact(result, kind, mode), result)
 
-        return np.vectorize(one, otypes=[np.float64])(*values)
+        with np.errstate(all="ignore"):
+            return np.vectorize(one, otypes=[np.float64])(*values)
 
     return reference
 
