@@ -151,7 +151,7 @@ class Machine:
     def parallel(self, domain: Domain, logs: Mapping[Storage, TouchLog]) -> Iterator[None]:
         """Run a nest, recording accesses in ``logs``; merges private copies at the end."""
         saved = self.touched, self._private
-        self.touched = saved[0] | logs
+        self.touched = {**saved[0], **logs}
         self._private = {}
         try:
             with self.within(domain):

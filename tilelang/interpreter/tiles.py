@@ -30,6 +30,7 @@ class RefContext:
     def __init__(self, m: Machine, code: Any, call: TileCall) -> None:
         self._m, self._code, self._call = m, code, call
         self._cache: dict[Any, Any] = code.tile_functions
+        self._seen: list[tuple[View, tuple[slice, ...]]] = []  # what was read so far
 
     def scalar(self, expr: Any) -> Any:
         """The value of a scalar operand, as a number of its dtype; Python ints pass through."""
@@ -55,6 +56,7 @@ class RefContext:
         view, own, starts, sizes = self._locate(region)
         inner, outer = self._clip(view, region, starts, sizes, "reads")
         index = (*own, *inner)
+        self._seen.append((view, inner))
         found = view.gather(index)
         self._check_written(view, own, index, starts, region)
         if found.shape == (*sizes, *view.dtype.vector_shape):
@@ -68,6 +70,7 @@ class RefContext:
         """Store an array of the region's dtype and extents; what lies outside is dropped."""
         view, own, starts, sizes = self._locate(region)
         inner, outer = self._clip(view, region, starts, sizes, "writes")
+        self._check_overlap(view, inner)
         values = np.broadcast_to(array, (*sizes, *view.dtype.vector_shape))
         view.scatter((*own, *inner), values[outer])
 
@@ -102,6 +105,20 @@ class RefContext:
                 self._call.span,
             )
         return tuple(inner), tuple(outer)
+
+    def _check_overlap(self, view: View, written: tuple[slice, ...]) -> None:
+        """What is written may be what was read, or apart from it: elements have no order."""
+        if not self._m.options.check_conflicts:
+            return
+        for other, read in self._seen:
+            if other.storage is not view.storage or other.shape != view.shape or read == written:
+                continue
+            if all(max(r.start, w.start) < min(r.stop, w.stop) for r, w in zip(read, written, strict=True)):
+                raise self._m.error(
+                    f"T.{self._call.name} writes part of what it reads of {view.name}; the order of "
+                    "its elements is not defined. Use another buffer",
+                    self._call.span,
+                )
 
     def _check_written(
         self, view: View, own: Any, index: Any, starts: list[int], region: ir.TensorRegion

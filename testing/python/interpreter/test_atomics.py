@@ -242,7 +242,7 @@ def test_an_update_before_the_init_is_an_error():
     def program(B: T.Tensor((1,), "float32")):
         with T.Kernel(1):
             total = T.alloc_reducer((1,), "float32")
-            for i in T.Parallel(8):
+            for _ in T.Parallel(8):
                 T.reducer_update(total[0], 1.0)
             T.finalize_reducer(total, B)
 

@@ -29,7 +29,7 @@ def test_serial_loops_follow_range(bounds):
     assert b[: int(n)].tolist() == list(range(*bounds))
 
 
-@pytest.mark.parametrize("kind", [T.unroll, T.vectorized, T.serial, range])
+@pytest.mark.parametrize("kind", [T.unroll, T.serial, range])
 def test_every_ordered_loop_runs_in_order(kind):
     @T.prim_func
     def program(B: T.Tensor((5,), "int32")):

@@ -248,17 +248,23 @@ def test_im2col_is_unfold():
     assert torch.equal(b[:30, :36], expected) and b[:, 36:].abs().sum() == 0
 
 
-def test_a_copy_within_a_tile_reads_before_it_writes():
+@pytest.mark.parametrize("start", [0, 2, 4])
+def test_what_a_copy_reads_and_writes_must_not_overlap(start):
     @T.prim_func
     def program(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
         with T.Kernel(1):
             tile = T.alloc_shared((8,), "int32")
             T.copy(A, tile)
-            T.copy(tile[0:6], tile[2:8])
+            T.copy(tile[0:4], tile[start : start + 4])
             T.copy(tile, B)
 
     a = torch.arange(8, dtype=torch.int32)
-    assert interpret(program, a, out_idx=-1).tolist() == [0, 1, 0, 1, 2, 3, 4, 5]
+    if start == 2:
+        with pytest.raises(InterpreterError, match=r"T.copy writes part of what it reads of tile"):
+            interpret(program, a, out_idx=-1)
+        return
+    expected = a.tolist() if start == 0 else [0, 1, 2, 3, 0, 1, 2, 3]
+    assert interpret(program, a, out_idx=-1).tolist() == expected
 
 
 def test_gemm_needs_a_written_accumulator():
