@@ -57,7 +57,6 @@ from tvm.tirx.op import (
     tvm_stack_alloca,
     tvm_stack_make_array,
     tvm_stack_make_shape,
-    tvm_storage_sync,
     tvm_store_matrix_sync,
     tvm_struct_get,
     tvm_struct_set,
@@ -65,17 +64,13 @@ from tvm.tirx.op import (
     tvm_thread_invariant,
     tvm_throw_last_error,
     tvm_tuple,
-    tvm_warp_activemask,
-    tvm_warp_shuffle,
-    tvm_warp_shuffle_down,
-    tvm_warp_shuffle_up,
     type_annotation,
     undef,
     vscale,
 )
 
 from tilelang.errors import TraceError, TraceTypeError
-from tilelang.ir import builder
+from tilelang.ir import builder, intrin
 from tilelang.ir.dtype import dtype
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.ir.span import user_span
@@ -164,6 +159,55 @@ __all__ = [
 PrimExpr = Expr
 boolean = dtype("bool")
 Any = typing.Any
+
+
+def tvm_warp_shuffle(mask: _Any, value: _Any, warp_id: _Any, width: _Any, warp_size: _Any) -> Expr:
+    """``T.shfl_sync`` with the arguments in TVM's order; ``warp_size`` is that of the target."""
+    return intrin.get("shfl_sync")(value, warp_id, width, mask)
+
+
+def tvm_warp_shuffle_up(
+    mask: _Any, value: _Any, offset: _Any, width: _Any, warp_size: _Any
+) -> Expr:
+    """``T.shfl_up`` with the arguments in TVM's order."""
+    return intrin.get("shfl_up")(value, offset, width, mask)
+
+
+def tvm_warp_shuffle_down(
+    mask: _Any, value: _Any, offset: _Any, width: _Any, warp_size: _Any
+) -> Expr:
+    """``T.shfl_down`` with the arguments in TVM's order."""
+    return intrin.get("shfl_down")(value, offset, width, mask)
+
+
+def tvm_warp_activemask() -> Expr:
+    """``T.activemask``."""
+    return intrin.get("activemask")()
+
+
+_BARRIERS = {
+    "shared": "sync_threads",
+    "shared.dyn": "sync_threads",
+    "warp": "sync_warp",
+    "global": "sync_global",
+}
+
+
+def tvm_storage_sync(storage_scope: str) -> None:
+    """The barrier for memory of a scope: ``shared``, ``warp`` or ``global``.
+
+    Raises
+    ------
+    TraceError
+        For another scope, or outside of a kernel.
+    """
+    if storage_scope not in _BARRIERS:
+        raise TraceError(
+            f"T.tvm_storage_sync: there is no barrier for scope {storage_scope!r}; expected one of "
+            f"{', '.join(_BARRIERS)}",
+            user_span(),
+        )
+    intrin.get(_BARRIERS[storage_scope]).emit()
 
 
 def evaluate(value: _Any) -> None:

@@ -313,6 +313,17 @@ def test_plain_statements():
         traced(T.buffer_store, A, 1, (0,))
 
 
+def test_names_in_the_order_of_tvm():
+    shuffled = T.tvm_warp_shuffle_up(0xFF, N, 1, 16, 32)
+    assert repr(shuffled).splitlines()[-1] == "T.shfl_up(n, 1, 16, T.uint32(255))"
+    assert T.tvm_warp_shuffle(1, N, 0, 32, 32).op.name == "tl.shfl_sync"
+    assert T.tvm_warp_shuffle_down(1, N, 1, 32, 32).op.name == "tl.shfl_down"
+    assert T.tvm_warp_activemask().ty == "uint64"
+    assert one(T.tvm_storage_sync, "shared.dyn") == "T.sync_threads()"
+    with pytest.raises(TraceError, match="no barrier for scope 'local'"):
+        traced(T.tvm_storage_sync, "local")
+
+
 def test_dp4a_accumulates_four_products():
     c = tir.decl_buffer((1,), "int32", "C", layout=None)
     (store, _) = traced(T.dp4a, B[4], B[8], c)
