@@ -169,10 +169,14 @@ class Pool {
     }
   }
 
+  /*!
+   * \brief Sleep until there may be work. The job may be over by then; the helper polls again all
+   * the same, because another short job is likely to follow.
+   */
   void Sleep(uint64_t last_epoch) {
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    work_.wait(lock, [&] { return Gate::Admits(gate_.load(), last_epoch); });
+    if (!Gate::Admits(gate_.load(), last_epoch)) work_.wait(lock);
     sleepers_.fetch_sub(1);
   }
 
