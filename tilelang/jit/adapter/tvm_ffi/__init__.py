@@ -12,6 +12,8 @@ import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import tvm_ffi
+
 from tilelang.cache.key import host_cpu
 from tilelang.jit.adapter.c_library import c_compiler_stamp, compile_c, load_library
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
@@ -74,7 +76,10 @@ def _has_object_loader() -> bool:
 def _load_object(code: bytes) -> Any:
     from tvm_ffi_orcjit import default_session  # 5 ms, and only a kernel needs it
 
-    return default_session().load_module(code)
+    # ``load_module`` of the session first asks the C++ compiler, twice, where its runtime is. Our
+    # objects are plain C, so they are loaded with none.
+    load = tvm_ffi.get_global_func("tvm_ffi_orcjit.SessionLoadModule")
+    return load(default_session(), [code], "", None, None)
 
 
 ADAPTER = TVMFFIAdapter
