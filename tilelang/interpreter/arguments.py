@@ -202,15 +202,13 @@ class Signature:
         shape = self._expected(m, param, list(param.shape))
         dtype = dtype_named(str(param.dtype))
         stored = language_dtype(param.dtype).as_torch()
-        physical = shape
-        if dtype.packed:
-            if not shape or shape[-1] % 2:
-                raise ArgumentValueError(
-                    f"output {param.name}: the last extent of {dtype.name} must be even, "
-                    f"found {shape}",
-                    param.span,
-                )
-            physical = [*shape[:-1], shape[-1] // 2]
+        per_byte = _elements_a_byte(dtype)
+        if per_byte > 1 and (not shape or shape[-1] % per_byte):
+            raise ArgumentValueError(
+                f"output {param.name}: the last extent of {dtype.name} must be even, found {shape}",
+                param.span,
+            )
+        physical = [*shape[:-1], shape[-1] // per_byte] if shape else []
         result = torch.empty(physical, dtype=stored)
         data = bytes_at(result.data_ptr(), result.numel() * result.element_size(), result)
         data[:] = 0
@@ -245,37 +243,36 @@ class _Tensor:
                 f"argument {param.name}: expected a tensor, found {type(value).__name__}",
                 param.span,
             )
+        bits = 8 * itemsize
         if not any_dtype:
-            self._check_dtype(param, kind)
-            if dtype_named(str(param.dtype)).packed and shape:
+            dtype = self._checked_dtype(param, kind)
+            bits = dtype.memory_bits * dtype.lanes
+            if _elements_a_byte(dtype) > 1 and shape:
                 shape[-1] *= 2
                 strides = [2 * stride for stride in strides[:-1]] + [1]
-                itemsize = 1
         self.shape, self.strides = shape, strides
-        self._locate(value, address, itemsize, any_dtype or not _is_packed(param))
+        self._locate(value, address, bits)
 
     @staticmethod
-    def _check_dtype(param: ir.Var, kind: str) -> None:
-        wanted = str(param.dtype)
-        if _is_packed(param):
-            accepted: Sequence[str] = (wanted, *_PACKED_STORAGE)
-        else:
-            accepted = (wanted, dtype_named(wanted).carrier.name)
+    def _checked_dtype(param: ir.Var, kind: str) -> Dtype:
+        wanted = dtype_named(str(param.dtype))
+        accepted = _PACKED_STORAGE if wanted.packed else (wanted.name, wanted.carrier.name)
         if kind not in accepted:
+            stored = f" (stored as {' or '.join(accepted)})" if wanted.packed else ""
             raise ArgumentTypeError(
-                f"argument {param.name}: expected dtype {wanted}, found {kind}", param.span
+                f"argument {param.name}: expected dtype {wanted.name}{stored}, found {kind}",
+                param.span,
             )
+        return wanted
 
-    def _locate(self, value: Any, address: int, itemsize: int, whole_bytes: bool) -> None:
+    def _locate(self, value: Any, address: int, bits: int) -> None:
         if 0 in self.shape:
             self.data, self.offset = np.zeros(0, np.uint8), 0
             return
         reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
         low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + 1
-        per_byte = 1 if whole_bytes else 2
-        start = address + low * itemsize // per_byte
-        nbytes = -(-(high - low) * itemsize // per_byte)
-        self.data, self.offset = bytes_at(start, nbytes, value), -low
+        nbytes = ((high - low) * bits + 7) // 8
+        self.data, self.offset = bytes_at(address + low * bits // 8, nbytes, value), -low
 
     @property
     def start(self) -> Pointer:
@@ -288,5 +285,6 @@ class _Tensor:
         return View(self.name, dtype, tuple(self.shape), tuple(self.strides), self.offset, storage)
 
 
-def _is_packed(param: ir.Var) -> bool:
-    return is_buffer(param) and dtype_named(str(param.dtype)).packed
+def _elements_a_byte(dtype: Dtype) -> int:
+    """How many elements of a buffer share a byte of the tensor that holds it."""
+    return 2 if dtype.packed and dtype.lanes == 1 else 1

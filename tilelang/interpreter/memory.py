@@ -144,7 +144,8 @@ class View:
             return np.True_
         if self.dtype.packed:
             byte, high = self._nibbles(index)
-            return (self.storage.written[byte] >> np.where(high, 1, 0) & 1) != 0
+            found = (self.storage.written[byte] >> np.where(high, 1, 0) & 1) != 0
+            return found.all(axis=-1) if self.dtype.lanes > 1 else found
         found = self._written[index] == self._full
         return found.all(axis=-1) if self.dtype.lanes > 1 else found
 
@@ -163,8 +164,11 @@ class View:
     def _nibbles(self, index: tuple[Any, ...]) -> tuple[Any, Any]:
         """Byte index (with lead axes) and half of each packed element at ``index``."""
         lead = len(self.storage.lead)
+        own = index[:lead]
+        if self.dtype.lanes > 1:
+            own = tuple(np.asarray(axis)[..., None] for axis in own)
         elements = self._numbers[index[lead:]]
-        return (*index[:lead], elements >> 1), (elements & 1) == 1
+        return (*own, elements >> 1), (elements & 1) == 1
 
     @cached_property
     def _numbers(self) -> np.ndarray:
@@ -172,6 +176,8 @@ class View:
         numbers = np.full(self.shape, self.offset, np.int64)
         for grid, stride in zip(grids, self.strides, strict=True):
             numbers = numbers + grid * stride
+        if self.dtype.lanes > 1:
+            numbers = numbers[..., None] * self.dtype.lanes + np.arange(self.dtype.lanes)
         return numbers
 
     def _scatter_packed(self, index: tuple[Any, ...], values: Any) -> None:

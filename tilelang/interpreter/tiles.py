@@ -111,12 +111,11 @@ class RefContext:
         if not self._m.options.check_conflicts:
             return
         for other, read in self._seen:
-            if other.storage is not view.storage or other.shape != view.shape or read == written:
-                continue
-            if all(max(r.start, w.start) < min(r.stop, w.stop) for r, w in zip(read, written, strict=True)):
+            same = other.storage is view.storage and other.shape == view.shape
+            if same and read != written and _overlap(read, written):
                 raise self._m.error(
-                    f"T.{self._call.name} writes part of what it reads of {view.name}; the order of "
-                    "its elements is not defined. Use another buffer",
+                    f"T.{self._call.name} writes part of what it reads of {view.name}; its "
+                    "elements have no order. Use another buffer",
                     self._call.span,
                 )
 
@@ -136,6 +135,10 @@ class RefContext:
             + reason,
             self._call.span,
         )
+
+
+def _overlap(a: tuple[slice, ...], b: tuple[slice, ...]) -> bool:
+    return all(max(x.start, y.start) < min(x.stop, y.stop) for x, y in zip(a, b, strict=True))
 
 
 def tile_op(c: Any, call: TileCall) -> Fn:

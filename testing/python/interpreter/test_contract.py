@@ -190,3 +190,30 @@ def test_four_bit_elements_are_packed(dtype):
         "float4_e2m1fn": [0.5, 1.0, 1.5, 2.0, -6.0, 6.0, 0.0, -0.0],
     }
     assert interpret(program, packed, out_idx=-1).tolist() == table[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["int4", "float4_e2m1fn"])
+def test_four_bit_outputs_are_packed(dtype):
+    @T.prim_func
+    def program(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), dtype)):
+        with T.Kernel(1):
+            for i in T.Parallel(8):
+                B[i] = T.cast(A[i], dtype)
+
+    b = interpret(program, torch.tensor([1.0, 2, 3, 4, -1, 6, 0, -6]), out_idx=-1)
+    bits = {"int4": [0x21, 0x43, 0x6F, 0xA0], "float4_e2m1fn": [0x42, 0x65, 0x7A, 0xF0]}
+    assert b.view(torch.uint8).tolist() == bits[dtype]
+
+
+def test_pairs_of_four_bit_floats():
+    @T.prim_func
+    def program(A: T.Tensor((3,), "float4_e2m1fnx2"), B: T.Tensor((3,), "float4_e2m1fnx2")):
+        with T.Kernel(1):
+            tile = T.alloc_shared((3,), "float4_e2m1fnx2")
+            for i in T.Parallel(3):
+                tile[i] = A[i]
+            for i in T.Parallel(3):
+                B[i] = tile[2 - i]
+
+    a = torch.tensor([0x21, 0x43, 0x65], dtype=torch.uint8)
+    assert interpret(program, a, out_idx=-1).view(torch.uint8).tolist() == [0x65, 0x43, 0x21]
