@@ -14,11 +14,15 @@ from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutr
 from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
+from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
 from tilelang.cpu.transform.sequential import sequential_loops
 from tilelang.cpu.transform.storage import plan_storage
 from tilelang.cpu.transform.threads import split_thread_program
 from tilelang.cpu.transform.worker import block_loop, make_worker, pointer_body
+from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
+from tilelang.transform.pass_config import PassConfigKey
+from tilelang.transform.pass_context import get_pass_context
 
 __all__ = ["CPU_STEPS", "lower_cpu"]
 
@@ -62,11 +66,25 @@ def _lower_intrin(mod: IRModule, target: Target) -> IRModule:
     return _P.LowerIntrin()(mod) if _is_llvm(target) else mod
 
 
+def _legalize_numerics(mod: IRModule, target: Target) -> IRModule:
+    fast = bool(get_pass_context().config.get(PassConfigKey.TL_ENABLE_FAST_MATH, False))
+    return _each("numerics", lambda func: legalize_numerics(func, fast_math=fast))(mod)
+
+
+def _expand_numerics(mod: IRModule, target: Target) -> IRModule:
+    kind = str(target.kind.name)
+    return _each("numerics", lambda func: expand_numerics(func, kind))(mod)
+
+
 def _is_llvm(target: Target) -> bool:
     return str(target.kind.name) == "llvm"
 
 
 CPU_STEPS: tuple[PassStep, ...] = (
+    neutral(
+        _each("check_support", lambda func: check_support(func, "cpu")),
+        "what the backend lacks is refused while tile operations still have their names",
+    ),
     neutral(_each("split_thread_program", split_thread_program), "a block runs on one core"),
     PassStep(_lower_ops, "everything below works on loops", "lower_tile_ops", IRLevel.LOOPS),
     neutral(
@@ -74,6 +92,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
     ),
     neutral(_each("sequential_loops", sequential_loops), "parallel nests are spent once guarded"),
     tvm_pass(_P.ConvertSSA, "the guarded and the plain copy of a nest share variables"),
+    PassStep(_legalize_numerics, "before anything simplifies", "legalize_numerics"),
     neutral(_each("block_loop", block_loop), "one function runs many blocks"),
     neutral(_each("pointer_body", pointer_body), "code generators take flat buffers and pointers"),
     neutral(
@@ -88,7 +107,13 @@ CPU_STEPS: tuple[PassStep, ...] = (
     tvm_pass(_P.StmtSimplify, "offsets become short"),
     neutral(_pack, "the launcher calls packed functions"),
     tvm_pass(_P.BindTarget, "intrinsic rules depend on the target", TARGET),
-    PassStep(_lower_intrin, "last: nothing below knows intrinsics", "LowerIntrin", IRLevel.CODEGEN),
+    PassStep(_lower_intrin, "the code generator knows no intrinsics", "LowerIntrin"),
+    PassStep(
+        _expand_numerics,
+        "last: a simplifier would undo the formulas",
+        "expand_numerics",
+        IRLevel.CODEGEN,
+    ),
 )
 
 

@@ -53,8 +53,8 @@ def backends_of(name: str) -> frozenset[str]:
     return record.backends
 
 
-def check_support(func: tirx.PrimFunc, backend: str) -> None:
-    """Refuse a program with an operation that ``backend`` does not have.
+def check_support(func: tirx.PrimFunc, backend: str) -> tirx.PrimFunc:
+    """Refuse a program with an operation that ``backend`` does not have; else return it.
 
     Parameters
     ----------
@@ -82,6 +82,7 @@ def check_support(func: tirx.PrimFunc, backend: str) -> None:
     structural_walk(func.body, (ir.Call, visit))
     if problems:
         raise problems[0]
+    return func
 
 
 def _operation(call: ir.Call) -> tuple[str | None, frozenset[str]]:

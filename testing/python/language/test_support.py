@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tilelang
 import tilelang.language as T
 from tilelang.cuda import language as cuda
 from tilelang.errors import UnsupportedError
@@ -73,3 +74,22 @@ def test_tile_operations_are_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"T.reduce is not available on backend 'metal'"):
         check_support(kernel, "metal")
     check_support(kernel, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        (lambda: T.ptx_wait_group(0), "ptx_wait_group"),
+        (lambda: T.sync_grid(), "sync_grid"),
+        (lambda: cuda.pdl_trigger(), "pdl_trigger"),
+        (lambda: T.evaluate(T.ieee_mul(1.0, 2.0, "rz")), "ieee_mul_rz"),
+    ],
+)
+def test_compiling_for_the_cpu_names_what_is_missing(statement, name):
+    @T.prim_func
+    def kernel(A: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=32):
+            statement()
+
+    with pytest.raises(UnsupportedError, match=f"T.{name} is not available on backend 'cpu'"):
+        tilelang.compile(kernel, target="llvm")
