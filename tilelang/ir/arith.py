@@ -209,7 +209,8 @@ def ceildiv(a: Any, b: Any) -> Any:
     # a positive constant divisor: (a + b - 1) // b, which index analysis knows best
     if isinstance(right, prim.IntImm) and right.value > 0:
         return floordiv(add(left, int(right.value) - 1), right)
-    return floordiv(subtract(add(left, right), 1), right)
+    rest = BINARY["ne"](floormod(left, right), 0)
+    return add(floordiv(left, right), cast(rest, kind))
 
 
 def negate(value: Any) -> Any:
