@@ -1,0 +1,72 @@
+"""The FMA peak of one core, by a loop that does nothing else.
+
+It is C with vector extensions, compiled by the system's compiler, so that the yardstick owes
+nothing to our code generator. Independent accumulators hide the latency of the instruction.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+__all__ = ["fma_peak_gflops"]
+
+_LOOP = 1 << 16
+_SOURCE = """
+#ifdef __AVX512F__
+#define W 16
+#elif defined(__AVX__)
+#define W 8
+#else
+#define W 4
+#endif
+typedef float vec __attribute__((vector_size(4 * W)));
+enum { N = 12 };
+float peak(long loops) {
+  vec acc[N], x, y;
+  for (int i = 0; i < W; ++i) { x[i] = 1.0f + i * 1e-9f; y[i] = 1e-9f * i; }
+  for (int n = 0; n < N; ++n) acc[n] = x * (float)n;
+  for (long i = 0; i < loops; ++i) {
+#pragma GCC unroll 12
+    for (int n = 0; n < N; ++n) { acc[n] = acc[n] * x + y; __asm__("" : "+v"(acc[n])); }
+  }
+  float sum = 0;
+  for (int n = 0; n < N; ++n) for (int i = 0; i < W; ++i) sum += acc[n][i];
+  return sum;
+}
+int flops_per_loop(void) { return 2 * W * N; }
+"""
+
+
+@functools.cache
+def fma_peak_gflops() -> float | None:
+    """GFLOP/s of float32 multiply-adds on one core, or None without a C compiler."""
+    compiler = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
+    if compiler is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "peak.c", Path(folder) / "peak.so"
+        source.write_text(_SOURCE)
+        flags = ["-O3", "-march=native", "-ffp-contract=fast", "-mprefer-vector-width=512"]
+        command = [compiler, *flags, "-shared", "-fPIC", str(source), "-o", str(library)]
+        built = subprocess.run(command, capture_output=True, check=False)
+        if built.returncode:
+            command.remove("-mprefer-vector-width=512")
+            subprocess.run(command, capture_output=True, check=True)
+        loaded = ctypes.CDLL(str(library))
+    loaded.peak.argtypes, loaded.peak.restype = [ctypes.c_long], ctypes.c_float
+    flops = loaded.flops_per_loop() * _LOOP
+    loaded.peak(_LOOP)
+    rates = []
+    for _ in range(50):
+        started = time.perf_counter()
+        loaded.peak(_LOOP)
+        rates.append(flops / (time.perf_counter() - started) * 1e-9)
+    # The clock of a shared core varies; the upper quartile is what the core does undisturbed.
+    return statistics.quantiles(rates, n=4)[2]
