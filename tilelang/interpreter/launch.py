@@ -79,8 +79,7 @@ def launch(c: Any, loop: T.For) -> Fn:
             raise ArgumentValueError(f"a launch of grid {sizes} with {extents} threads", span)
         threads = math.prod(extents)
         shape = (threads,) if threaded else ()
-        saved, host = (m.block, m.block_extents), m.domain
-        m.block_extents = tuple(extents)  # type: ignore[assignment]
+        saved, host = m.block, m.domain
         for position in _positions(m, sizes):
             if grid:
                 m.block = position[: max(grid) + 1]
@@ -94,7 +93,7 @@ def launch(c: Any, loop: T.For) -> Fn:
                     before = math.prod(extents[:axis])
                     m.assign(var, linear // before % extents[axis] if threaded else 0)
                 body(m)
-        m.block, m.block_extents = saved
+        m.block = saved
 
     return run
 

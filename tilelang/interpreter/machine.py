@@ -84,9 +84,7 @@ class Machine:
         self.jumps = Jumps()
         self.env: dict[ir.Var, tuple[Any, Domain]] = {}
         self.views: dict[ir.Var, View] = {}
-        self.safe_values: dict[ir.Var, Any] = {}
         self.block: tuple[int, ...] = ()
-        self.block_extents: tuple[int, int, int] = (1, 1, 1)
         self.returned: Mask = np.False_
         self.touched: dict[Storage, TouchLog] = {}
         self._private: dict[Storage, tuple[Storage, dict[View, View]]] = {}
