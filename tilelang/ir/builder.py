@@ -174,8 +174,8 @@ class Builder:
         """Close the construct ``frame`` and return the statements of its body."""
         if not self.frames or self.frames[-1] is not frame:
             raise TraceError(
-                f"a run-time '{self.frames[-1].kind if self.frames else frame.kind}' block was left "
-                "by an exception or a jump; the trace cannot go on",
+                f"a run-time '{self.frames[-1].kind if self.frames else frame.kind}' block was "
+                "left by an exception or a jump; the trace cannot go on",
                 frame.span,
             )
         self.frames.pop()

@@ -6,7 +6,6 @@ and the few standard modules that call back into them. Nothing has to be recorde
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from types import CodeType, FrameType
@@ -22,7 +21,9 @@ _INTERNAL_PREFIXES = tuple(
     os.path.join(os.path.dirname(os.path.abspath(path)), "")
     for path in (os.path.join(_PACKAGE, "x"), tvm.__file__, tvm_ffi.__file__)
 )
-_INTERNAL_FILES = {contextlib.__file__, "<string>", "<attrs generated init>"}
+_STANDARD_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+_INSTALLED = ("site-packages", "dist-packages")
+_NATIVE = (".cc", ".cpp", ".h", ".pxi", ".pyx")  # frames that tvm_ffi adds to tracebacks
 _CACHE_LIMIT = 65536
 
 _internal: dict[str, bool] = {}
@@ -32,12 +33,20 @@ _spans: dict[tuple[CodeType, int], ir.Span] = {}
 
 
 def is_user_file(filename: str) -> bool:
-    """Whether code of ``filename`` belongs to the user (not to this package or TVM)."""
+    """Whether code of ``filename`` is the user's (not of this package, TVM or Python itself)."""
     internal = _internal.get(filename)
     if internal is None:
-        internal = filename in _INTERNAL_FILES or filename.startswith(_INTERNAL_PREFIXES)
-        _internal[filename] = internal
+        internal = _internal[filename] = _is_internal(filename)
     return not internal
+
+
+def _is_internal(filename: str) -> bool:
+    if filename.startswith(("<frozen", "<string>", "<attrs")) or filename.endswith(_NATIVE):
+        return True
+    if filename.startswith(_INTERNAL_PREFIXES):
+        return True
+    standard = filename.startswith(_STANDARD_LIBRARY)
+    return standard and not any(part in filename for part in _INSTALLED)
 
 
 def make_span(
@@ -85,10 +94,10 @@ def frame_span(frame: FrameType) -> ir.Span:
 def _build_span(frame: FrameType) -> ir.Span:
     code = frame.f_code
     line = frame.f_lineno or code.co_firstlineno
-    if sys.version_info < (3, 11):
-        return make_span(code.co_filename, line)
     table = _positions.get(code)
     if table is None:
+        if not hasattr(code, "co_positions"):  # Python 3.10
+            return make_span(code.co_filename, line)
         table = _positions[code] = list(code.co_positions())
     start, end, column, end_column = table[frame.f_lasti // 2]
     if start is None or column is None or end is None or end_column is None:

@@ -119,7 +119,8 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
         init = rest.pop()
     if rest:
         raise TraceTypeError(
-            "T.alloc_var takes a dtype, an initial value and a scope; the initial value was given twice",
+            "T.alloc_var takes a dtype, an initial value and a scope; the initial value was "
+            "given twice",
             user_span(),
         )
     variable = _allocate("T.alloc_var", (1,), dtype, scope, "var")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -184,8 +185,20 @@ def _dimension(dim: int, rank: int, what: str) -> int:
     return dim
 
 
+def _constant(extent: Any) -> int | None:
+    if isinstance(extent, bool):
+        return None
+    number = const_int(extent)
+    if number is None and not isinstance(extent, ir.Expr):
+        try:
+            number = operator.index(extent)
+        except TypeError:
+            return None
+    return number
+
+
 def _block_extent(extent: Any, span: ir.Span | None) -> Any:
-    number = const_int(extent) if not isinstance(extent, bool) else None
+    number = _constant(extent)
     if number is not None:
         if number < 0:
             raise TraceError(
@@ -200,7 +213,7 @@ def _block_extent(extent: Any, span: ir.Span | None) -> Any:
 
 
 def _thread_extent(extent: Any, span: ir.Span | None) -> int:
-    number = const_int(extent) if not isinstance(extent, bool) else None
+    number = _constant(extent)
     if number is None:
         raise TraceTypeError(
             f"T.Kernel: threads must be ints known while the kernel is traced, found {extent!r}",
@@ -239,7 +252,7 @@ def Kernel(
 
     Examples
     --------
-    >>> with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 128), threads=256) as (bx, by):  # doctest: +SKIP
+    >>> with T.Kernel(T.ceildiv(N, 128), 8, threads=256) as (bx, by):  # doctest: +SKIP
     ...     ...
     """
     if threads is None:

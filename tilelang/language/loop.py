@@ -361,8 +361,8 @@ def Pipelined(
         )
     if order is not None and stage is not None and len(order) != len(stage):
         raise TraceError(
-            f"T.Pipelined: order has {len(order)} entries and stage has {len(stage)}; both need one per "
-            "statement of the body",
+            f"T.Pipelined: order has {len(order)} entries and stage has {len(stage)}; both need "
+            "one per statement of the body",
             user_span(),
         )
     notes: dict[str, Any] = {**(annotations or {}), "num_stages": num_stages}

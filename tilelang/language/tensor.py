@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import re
 import warnings
 from collections.abc import Sequence
@@ -110,17 +112,24 @@ def extents(shape: Any, what: str, least: int = 0) -> tuple[Any, ...]:
     """
     if is_buffer(shape) or isinstance(shape, str):
         raise TraceTypeError(f"{what}: {shape!r} is no shape", user_span())
-    sizes = (shape,) if isinstance(shape, int) or is_expr(shape) else tuple(shape)
-    for size in sizes:
-        number = const_int(size) if not isinstance(size, bool) else None
-        integer = is_expr(size) and str(size.ty.dtype).startswith(("int", "uint"))
-        if number is None and not integer:
-            raise TraceTypeError(
-                f"{what}: an extent must be an integer, found {size!r}", user_span()
-            )
+    sizes = (shape,) if not hasattr(shape, "__len__") else tuple(shape)
+    return tuple(_extent(size, what, least) for size in sizes)
+
+
+def _extent(size: Any, what: str, least: int) -> Any:
+    if is_expr(size) and const_int(size) is None:
+        if str(size.ty.dtype).startswith(("int", "uint")):
+            return size
+    elif not isinstance(size, bool):
+        number = const_int(size)
+        if number is None:
+            with contextlib.suppress(TypeError):
+                number = operator.index(size)
         if number is not None and number < least:
             raise TraceError(f"{what}: an extent must be >= {least}, found {number}", user_span())
-    return sizes
+        if number is not None:
+            return number
+    raise TraceTypeError(f"{what}: an extent must be an integer, found {size!r}", user_span())
 
 
 def declare_buffer(

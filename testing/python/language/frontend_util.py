@@ -33,9 +33,15 @@ def refused(kind: type[TileLangError], *words: str) -> Iterator[None]:
     assert MARK in line, f"points to {line!r}"
 
 
-def run_ints(program: T.PrimFunc, *scalars: Any, size: int = 16, data: list[int] | None = None) -> list[int]:
+def run_ints(
+    program: T.PrimFunc, *scalars: Any, size: int = 16, data: list[int] | None = None
+) -> list[int]:
     """Run ``program(A, B, *scalars)`` on int32 tensors; A counts from 0, the result is B."""
-    a = torch.arange(size, dtype=torch.int32) if data is None else torch.tensor(data, dtype=torch.int32)
+    a = (
+        torch.arange(size, dtype=torch.int32)
+        if data is None
+        else torch.tensor(data, dtype=torch.int32)
+    )
     b = torch.zeros(size, dtype=torch.int32)
     interpret(program, a, b, *scalars)
     return b.tolist()

@@ -1,5 +1,8 @@
 """Arguments of a kernel: tensors, pointers, scalars, sizes, outputs, and T.prim_func itself."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: F821, F841, F842, UP037
+
 import pytest
 import torch
 from frontend_util import nodes, refused
@@ -55,7 +58,16 @@ def test_scalars_of_every_kind():
     size = T.dynamic("size")
 
     @T.prim_func
-    def f(a: T.int8, b: T.uint64, c: T.float16, d: T.bool, e: "float32", g: torch.int64, h: size, p: T.ptr):
+    def f(
+        a: T.int8,
+        b: T.uint64,
+        c: T.float16,
+        d: T.bool,
+        e: "float32",
+        g: torch.int64,
+        h: size,
+        p: T.ptr,
+    ):
         pass
 
     assert [p.ty.dtype if isinstance(p.ty, ir.PrimType) else "ptr" for p in f.params] == [
@@ -76,12 +88,18 @@ def test_dynamic_sizes_are_shared():
     wide = T.dynamic("wide", "int64")
 
     @T.prim_func
-    def f(A: T.Tensor((m, n), "int32"), B: T.Tensor((n * 4, m + 1), "int32"), C: T.Tensor((wide,), "int32")):
+    def f(
+        A: T.Tensor((m, n), "int32"),
+        B: T.Tensor((n * 4, m + 1), "int32"),
+        C: T.Tensor((wide,), "int32"),
+    ):
         with T.Kernel(m):
             B[0, 0] = n + A.shape[1]
 
     a, b, c = f.params
-    assert a.ty.shape[1].same_as(n) and str(b.ty.shape[0]) == "n * 4" and c.ty.shape[0].ty == "int64"
+    assert (
+        a.ty.shape[1].same_as(n) and str(b.ty.shape[0]) == "n * 4" and c.ty.shape[0].ty == "int64"
+    )
     out = torch.zeros((12, 3), dtype=torch.int32)
     interpret(f, torch.zeros((2, 3), dtype=torch.int32), out, torch.zeros(1, dtype=torch.int32))
     assert out[0, 0] == 6

@@ -1,5 +1,8 @@
 """Branches, loops and jumps: Python values at compile time, IR at run time."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: B007, SIM113
+
 import pytest
 from frontend_util import binds, loops, nodes, refused, run_ints
 from tvm import tirx as tir

@@ -1,6 +1,8 @@
 """Eager kernels for the JIT: which mode a function is in, and two-phase tracing."""
 
-import tilelang.language as T
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: C416, F821, F841, UP037
+
 import pytest
 import torch
 from frontend_util import nodes, refused
@@ -8,12 +10,12 @@ from tvm import ir
 from tvm import tirx as tir
 from tvm_ffi import structural_equal
 
+import tilelang.language as T
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.interpreter import interpret
 from tilelang.language import Kernel, empty
 from tilelang.language import Tensor as TensorAlias
 from tilelang.language.eager import ConstSource, EagerFunction, detect_mode
-
 
 
 def scale(A, B, factor: T.float32, block: int = 4, dtype=T.float32, **extra):
@@ -35,7 +37,10 @@ def test_parameters_are_split():
 
 def test_signature_names_the_source_of_each_size():
     signature = EagerFunction(scale).signature({"dtype": "float16"})
-    assert dict(signature.consts) == {"M": ConstSource("A", "shape", 0), "N": ConstSource("A", "shape", 1)}
+    assert dict(signature.consts) == {
+        "M": ConstSource("A", "shape", 0),
+        "N": ConstSource("A", "shape", 1),
+    }
     assert list(signature.arguments) == ["A", "B", "factor"]
     a, b, factor = signature.arguments.values()
     assert a.dtype == b.dtype == "float16" and factor.dtype == "float32"

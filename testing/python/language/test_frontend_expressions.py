@@ -1,5 +1,8 @@
 """Operators, comparisons, logic, conditional expressions and builtins."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: B007, B905, C416, F841, SIM222, SIM223
+
 import numpy as np
 import pytest
 import torch
@@ -116,7 +119,18 @@ def test_python_values_stay_python():
     def f(B: Ints):
         seen["types"] = [
             type(x)
-            for x in (1 + 2, 7 / 2, 2**8, 1 < 2 < 3, "a" + "b", 3 in (1, 3), min(3, 4), [1] * 2, not 1, -5)
+            for x in (
+                1 + 2,
+                7 / 2,
+                2**8,
+                1 < 2 < 3,
+                "a" + "b",
+                3 in (1, 3),
+                min(3, 4),
+                [1] * 2,
+                not 1,
+                -5,
+            )
         ]
         seen["short"] = (0 and undefined, 1 or undefined, "" or "x", 5 if True else undefined)  # noqa: F821
         seen["list"] = [k * k for k in range(4) if k % 2], {k: v for k, v in zip("ab", (1, 2))}

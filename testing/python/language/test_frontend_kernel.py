@@ -1,5 +1,8 @@
 """Launches, questions about the launch, and allocation."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: F841, SIM117
+
 import pytest
 import torch
 from frontend_util import allocations, nodes, refused, run_ints
@@ -77,7 +80,10 @@ def test_launches_are_marked_and_annotated():
             B[0] = 1
 
     outermost = nodes(f, tir.For)[0]
-    assert outermost.annotations["tl.launch"] == 1 and outermost.annotations["pragma_import_c"] == "// text"
+    assert (
+        outermost.annotations["tl.launch"] == 1
+        and outermost.annotations["pragma_import_c"] == "// text"
+    )
     assert not nodes(f, tir.For)[1].annotations
 
 
@@ -99,7 +105,10 @@ def test_questions_about_the_launch():
     def f(A: Ints, n: T.int32):
         with T.Kernel(4, n, threads=(32, 2)) as (bx, by):
             frame = T.KernelLaunchFrame.Current()
-            seen["same"] = [T.get_block_binding().same_as(bx), T.get_block_bindings()[1].same_as(by)]
+            seen["same"] = [
+                T.get_block_binding().same_as(bx),
+                T.get_block_bindings()[1].same_as(by),
+            ]
             seen["threads"] = T.get_thread_extents(), T.get_thread_extent(1), frame.num_threads
             seen["blocks"] = T.get_block_extent(0), frame.get_block_extents()[1].same_as(n)
             seen["names"] = [v.name for v in (*T.get_thread_bindings(), T.get_thread_binding(2))]
@@ -191,7 +200,7 @@ def test_nested_launch_refused():
         @T.prim_func
         def f(A: Ints):
             with T.Kernel(1):
-                with T.Kernel(1):  # BAD  # noqa: SIM117
+                with T.Kernel(1):  # BAD
                     pass
 
 
@@ -215,7 +224,7 @@ def test_launch_shapes_refused():
 
 
 def test_launch_outside_a_kernel_function_refused():
-    with pytest.raises(TraceError, match="T.Kernel is only valid inside a traced kernel"):  # noqa: SIM117
+    with pytest.raises(TraceError, match="T.Kernel is only valid inside a traced kernel"):
         with T.Kernel(1):
             pass
 

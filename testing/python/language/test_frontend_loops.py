@@ -1,5 +1,8 @@
 """Loop kinds: the IR they make and the iterations they run."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: B007
+
 import pytest
 import torch
 from frontend_util import loops, nodes, refused, run_ints
@@ -38,7 +41,8 @@ def test_serial_unroll_and_vectorized():
 
 
 @pytest.mark.parametrize(
-    "bounds", [(5,), (2, 9), (1, 12, 4), (9, 2, -1), (10, -1, -3), (3, 3), (7, 2), (0, 16, 20), (2, 9, -1)]
+    "bounds",
+    [(5,), (2, 9), (1, 12, 4), (9, 2, -1), (10, -1, -3), (3, 3), (7, 2), (0, 16, 20), (2, 9, -1)],
 )
 def test_serial_runs_the_iterations_of_range(bounds):
     @T.prim_func
@@ -50,7 +54,9 @@ def test_serial_runs_the_iterations_of_range(bounds):
     assert run_ints(f) == [int(i in range(*bounds)) for i in range(16)]
 
 
-@pytest.mark.parametrize("start, stop, step", [(0, 7, 1), (2, 11, 3), (12, 3, -4), (5, 5, 1), (9, 4, 2)])
+@pytest.mark.parametrize(
+    "start, stop, step", [(0, 7, 1), (2, 11, 3), (12, 3, -4), (5, 5, 1), (9, 4, 2)]
+)
 def test_run_time_bounds(start, stop, step):
     if step > 0:
 
@@ -70,7 +76,9 @@ def test_run_time_bounds(start, stop, step):
                     B[i] = i + 1
 
         arguments = (start, stop)
-    assert run_ints(f, *arguments) == [i + 1 if i in range(start, stop, step) else 0 for i in range(16)]
+    assert run_ints(f, *arguments) == [
+        i + 1 if i in range(start, stop, step) else 0 for i in range(16)
+    ]
 
 
 def test_wide_bounds_make_a_wide_loop_variable():
@@ -154,7 +162,9 @@ def test_grid_and_continue():
     assert run_ints(f) == [int(i != j) for i in range(4) for j in range(4)]
 
 
-@pytest.mark.parametrize("domain, blocks, group", [((5, 7), 3, 4), ((4, 4), 16, 8), ((3, 2, 5), 7, 2), ((9,), 4, 3)])
+@pytest.mark.parametrize(
+    "domain, blocks, group", [((5, 7), 3, 4), ((4, 4), 16, 8), ((3, 2, 5), 7, 2), ((9,), 4, 3)]
+)
 def test_persistent_visits_every_tile_once(domain, blocks, group):
     @T.prim_func
     def f(A: T.Tensor(domain, T.int32)):
@@ -185,7 +195,10 @@ def test_thread_binding_loops():
                 B[bx * 8 + tx] = A[bx * 8 + tx]
 
     outer, inner = nodes(f, tir.For)
-    assert (outer.thread_binding.thread_tag, inner.thread_binding.thread_tag) == ("blockIdx.x", "threadIdx.x")
+    assert (outer.thread_binding.thread_tag, inner.thread_binding.thread_tag) == (
+        "blockIdx.x",
+        "threadIdx.x",
+    )
     assert (outer.loop_var.name, inner.loop_var.name) == ("bx", "tx")
 
 

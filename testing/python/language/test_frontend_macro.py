@@ -1,5 +1,8 @@
 """T.macro, T.Ref, T.inline and T.meta_class."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: C416, F841, RET504
+
 import pytest
 from frontend_util import allocations, binds, line_of, nodes, refused, run_ints
 from tvm import tirx as tir

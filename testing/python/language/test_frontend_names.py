@@ -1,10 +1,12 @@
 """Assignment: temporaries, variables of T.alloc_var, tuples, attributes, annotations."""
 
+# Kernels are traced, not run: unused names and odd expressions are the point.
+# ruff: noqa: B007, F841, RUF059
+
+import pytest
 from frontend_util import allocations, binds, nodes, refused, run_ints
 from tvm import ir
 from tvm import tirx as tir
-
-import pytest
 
 import tilelang.language as T
 from tilelang.errors import TraceError, TraceTypeError
@@ -334,7 +336,7 @@ def test_use_before_assignment_is_pythons_error():
         @T.prim_func
         def f(A: Ints, B: Ints):
             B[0] = q  # noqa: F821
-            q = 1  # noqa: F841
+            q = 1
 
 
 def test_deleted_name_is_unbound():

@@ -1,9 +1,9 @@
 """The tracing front end: a Python function is rewritten, run once, and leaves behind a PrimFunc.
 
-Layers, lowest first: ``names`` and ``rewrite*`` (syntax), ``values operators logic subscript
-binding control`` gathered in ``runtime`` (what rewritten code calls), ``source`` (function in,
-function out), ``session`` and ``tracer`` (arguments, outputs, one trace), and the public face:
-``prim_func``, ``macro``, ``function`` (eager kernels for the JIT), ``mode``, ``const``.
+Layers: ``names`` and ``rewrite*`` (syntax); ``values logic operators subscript binding control
+loops`` gathered in ``runtime`` (what rewritten code calls); ``source`` (function in, function out);
+``session`` and ``tracer`` (arguments, outputs, one trace); and the public face: ``prim_func``,
+``macro``, ``function`` (eager kernels for the JIT), ``mode``, ``const``.
 """
 
 from tvm.tirx import PrimFunc

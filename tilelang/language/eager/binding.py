@@ -125,14 +125,12 @@ def once(name: str, value: Any) -> Any:
 
 def ann_assign(name: str, value: Any, annotation: Any, held: Any) -> Any:
     """``name: annotation = value``: a dtype converts the value, other annotations say nothing."""
-    if isinstance(annotation, to_dtype) and not isinstance(value, ir.Var) or is_scalar(value):
+    if isinstance(annotation, to_dtype):
         value = _converted(name, value, annotation)
     return assign(name, value, held)
 
 
-def _converted(name: str, value: Any, annotation: Any) -> Any:
-    if not isinstance(annotation, to_dtype):
-        return value
+def _converted(name: str, value: Any, annotation: to_dtype) -> Any:
     if isinstance(value, bool | int | float) or is_scalar(value):
         return annotation(value)
     raise TraceTypeError(f"'{name}: {annotation}' cannot hold {describe(value)}", user_span())
@@ -200,8 +198,8 @@ def iterate(value: Any) -> Iterable[Any]:
     value = read(value)
     if isinstance(value, ir.Expr):
         raise TraceTypeError(
-            f"cannot iterate over {describe(value)}; loop over its indices with T.serial, T.Parallel "
-            "or range",
+            f"cannot iterate over {describe(value)}; loop over its indices with T.serial, "
+            "T.Parallel or range",
             user_span(),
         )
     if isinstance(value, tvm_ffi.Array):

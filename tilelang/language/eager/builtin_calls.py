@@ -26,7 +26,7 @@ from tilelang.language.eager.values import (
     truth,
 )
 
-__all__ = ["builtin"]
+__all__ = ["BUILTINS", "builtin"]
 
 
 def _extreme(name: str, node: Callable[..., Any], python: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,8 +52,8 @@ def _no_conversion(python: Callable[..., Any], dtype: str) -> Callable[..., Any]
             number = const_number(value)
             if number is None:
                 raise TraceTypeError(
-                    f"{python.__name__}() of {describe(value)}: the value is only known while the kernel "
-                    f"runs; use T.cast(x, '{dtype}')",
+                    f"{python.__name__}() of {describe(value)}: the value is only known while "
+                    f"the kernel runs; use T.cast(x, '{dtype}')",
                     user_span(),
                 )
             value = number
@@ -92,8 +92,8 @@ def _range(*args: Any) -> range:
     for number in numbers:
         if isinstance(number, ir.Expr):
             raise TraceTypeError(
-                f"range() with {describe(number)} is a loop of the kernel and only possible in a for "
-                "statement",
+                f"range() with {describe(number)} is a loop of the kernel and only possible in a "
+                "for statement",
                 user_span(),
             )
     return range(*numbers)
@@ -110,7 +110,8 @@ def _iterating(python: Callable[..., Any], which: slice) -> Callable[..., Any]:
     return apply
 
 
-_BUILTINS: dict[Any, Callable[..., Any]] = {
+#: Traced forms of builtins.
+BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.abs: _absolute,
     builtins.all: lambda values: logic("and", iterate(values)),
     builtins.any: lambda values: logic("or", iterate(values)),
@@ -136,6 +137,6 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
 def builtin(function: Any) -> Any:
     """The traced form of a Python builtin, or ``function`` itself if it was replaced."""
     try:
-        return _BUILTINS.get(function, function)
+        return BUILTINS.get(function, function)
     except TypeError:  # unhashable
         return function

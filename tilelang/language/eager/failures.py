@@ -33,13 +33,7 @@ def _entries(traceback: TracebackType | None) -> list[TracebackType]:
 
 
 def _is_user(entry: TracebackType) -> bool:
-    filename = entry.tb_frame.f_code.co_filename
-    return (
-        is_user_file(filename)
-        and not filename.endswith(_NATIVE)
-        and os.path.isfile(filename)
-        or (filename.startswith("<ipython"))
-    )
+    return is_user_file(entry.tb_frame.f_code.co_filename)
 
 
 def _span(entry: TracebackType) -> object:
@@ -66,9 +60,9 @@ def _translated(error: Exception) -> TraceError:
     first = text.splitlines()[0].removeprefix("Check failed: ") if text else type(error).__name__
     if "and / or / not" in first:
         return TraceError(
-            "a run-time expression has no truth value outside traced code; this function is called while "
-            "the kernel is traced but is not rewritten. Decorate it with T.macro, or use "
-            "T.if_then_else, T.all, T.any, T.min or T.max"
+            "a run-time expression has no truth value outside traced code; this function is "
+            "called while the kernel is traced but is not rewritten. Decorate it with T.macro, "
+            "or use T.if_then_else, T.all, T.any, T.min or T.max"
         )
     return TraceError(f"this cannot be traced: {first}")
 

@@ -151,8 +151,8 @@ class EagerFunction:
         undeclared = [name for name, spec in session.specs.items() if spec is None]
         if undeclared:
             raise TraceError(
-                f"arguments {', '.join(undeclared)} of '{self.__name__}' are not declared before the "
-                "kernel",
+                f"arguments {', '.join(undeclared)} of '{self.__name__}' are not declared before "
+                "the kernel",
                 function_span(self.func),
             )
         arguments = {name: spec for name, spec in session.specs.items() if spec is not None}
@@ -179,8 +179,8 @@ class EagerFunction:
         program = trace_function(self.func, session, values)
         if unknown := sorted(set(sizes) - session.used_consts):
             raise TypeError(
-                f"{self.__name__}() got an unexpected keyword argument '{unknown[0]}'; it has neither "
-                "a parameter nor a T.const of this name"
+                f"{self.__name__}() got an unexpected keyword argument '{unknown[0]}'; it has "
+                "neither a parameter nor a T.const of this name"
             )
         return program
 

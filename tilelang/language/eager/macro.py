@@ -50,8 +50,8 @@ def _reference(name: str, value: Any) -> Any:
     if isinstance(value, ir.Var) and not isinstance(value.ty, ir.PrimType):
         return value
     raise TraceTypeError(
-        f"parameter '{name}' is a T.Ref and takes a variable of T.alloc_var, an element or a slice; found "
-        f"{describe(value)}",
+        f"parameter '{name}' is a T.Ref and takes a variable of T.alloc_var, an element or a "
+        f"slice; found {describe(value)}",
         user_span(),
     )
 
@@ -60,7 +60,7 @@ class Macro:
     """A function that is traced into each of its callers. Methods work too."""
 
     def __init__(self, func: Callable[..., Any], outside: bool = False) -> None:
-        code_of(func)
+        self.__name__ = code_of(func).co_name
         functools.update_wrapper(self, func)
         self.func = func
         self.outside = outside  # whether it may be called outside a kernel, as a plain function

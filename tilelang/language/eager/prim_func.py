@@ -58,10 +58,8 @@ def prim_func(func: Callable[..., Any] | None = None, *, eager_jit: bool = False
     ...             A[i] = A[i] * factor
     """
     if func is None:
-        return lambda decorated: prim_func(decorated, eager_jit=eager_jit)
-    if eager_jit:
-        return EagerFunction(func)
-    return _trace(func)
+        return EagerFunction if eager_jit else _trace
+    return EagerFunction(func) if eager_jit else _trace(func)
 
 
 @short_traceback

@@ -6,6 +6,7 @@ import ast
 import builtins
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -13,13 +14,16 @@ from tvm import ir
 
 from tilelang.errors import TraceTypeError
 from tilelang.ir.dtype import dtype as to_dtype
-from tilelang.language.eager.source import parse_function
+from tilelang.language.eager.source import code_of, parse_function
 from tilelang.language.tensor import PointerSpec, StridedTensor, Tensor, TensorSpec, handle, ptr
 
 __all__ = ["UNKNOWN", "Kind", "Resolver", "declared_in_body", "own_nodes"]
 
 Kind = Literal["tensor", "scalar", "static", "unknown"]
 UNKNOWN: Any = object()
+_declared: weakref.WeakKeyDictionary[types.CodeType, list[tuple[str, ast.expr]]] = (
+    weakref.WeakKeyDictionary()
+)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -48,9 +52,7 @@ class Resolver:
     def __init__(self, func: Callable[..., Any]) -> None:
         self.func = func
         code = func.__code__
-        self.names: dict[str, Any] = {
-            name: UNKNOWN for name in (*code.co_varnames, *code.co_cellvars)
-        }
+        self.names: dict[str, Any] = dict.fromkeys((*code.co_varnames, *code.co_cellvars), UNKNOWN)
         for name, cell in zip(code.co_freevars, func.__closure__ or (), strict=True):
             try:
                 self.names[name] = cell.cell_contents
@@ -119,12 +121,15 @@ def own_nodes(body: list[Any]) -> Iterator[ast.AST]:
             yield from own_nodes(list(ast.iter_child_nodes(node)))
 
 
-def declared_in_body(func: Callable[..., Any]) -> Iterator[tuple[str, ast.expr]]:
+def declared_in_body(func: Callable[..., Any]) -> list[tuple[str, ast.expr]]:
     """The declarations ``name: annotation`` (without a value) in the body of ``func``."""
-    for node in own_nodes(parse_function(func).body):
-        if (
-            isinstance(node, ast.AnnAssign)
-            and node.value is None
-            and isinstance(node.target, ast.Name)
-        ):
-            yield node.target.id, node.annotation
+    code = code_of(func)
+    found = _declared.get(code)
+    if found is None:
+        found = _declared[code] = [
+            (node.target.id, node.annotation)
+            for node in own_nodes(parse_function(func).body)
+            if isinstance(node, ast.AnnAssign) and node.value is None
+            if isinstance(node.target, ast.Name)
+        ]
+    return found

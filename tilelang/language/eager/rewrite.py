@@ -108,7 +108,7 @@ class Rewriter(ExpressionRewriter):
             ast.copy_location(statement, node)
         new = ast.FunctionDef(node.name, args, [*prologue, *body], [])
         if hasattr(node, "type_params"):
-            new.type_params = []
+            setattr(new, "type_params", [])  # noqa: B010  (Python 3.12 and later only)
         return ast.copy_location(new, node)
 
     def block(self, body: Sequence[ast.stmt]) -> Body:
@@ -149,10 +149,10 @@ class Rewriter(ExpressionRewriter):
             base, index = self.raw(target.value), self.index(target.slice)
             return ast.Expr(call("store", value, base, index, at=target))
         if isinstance(target, ast.Attribute):
-            name = hint or constant(target.attr)
-            args = (name, value, self.raw(target.value), constant(target.attr))
-            return ast.Expr(call("set_attr", *args, at=target))
-        self.error(target, "this assignment target cannot be traced")
+            attribute = constant(target.attr)
+            owner = self.raw(target.value)
+            return ast.Expr(call("set_attr", hint or attribute, value, owner, attribute, at=target))
+        return self.error(target, "this assignment target cannot be traced")
 
     def _bind_all(self, target: ast.expr, value: ast.expr) -> Body:
         """Assign an already rewritten value to any target."""
@@ -271,10 +271,10 @@ class Rewriter(ExpressionRewriter):
     def visit_For(self, node: ast.For) -> Body:
         iterable = node.iter
         if isinstance(iterable, ast.Call) and self._is_range(iterable.func):
-            source = call(
-                "range_", load("range"), *(self.visit(a) for a in iterable.args), at=iterable
-            )
-            source.keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in iterable.keywords]
+            given = [self.visit(argument) for argument in iterable.args]
+            ranged = call("range_", load("range"), *given, at=iterable)
+            ranged.keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in iterable.keywords]
+            source: ast.expr = ranged
         else:
             source = self.raw(iterable)
         names = self._bound([node])

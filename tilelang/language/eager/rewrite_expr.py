@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import make_span
+from tilelang.language.eager.builtin_calls import BUILTINS
 from tilelang.language.eager.names import RUNTIME, Names, function_names, target_names
 
 __all__ = ["BINARY", "ExpressionRewriter", "call", "constant", "load", "store"]
@@ -58,10 +59,7 @@ _COMPARE = {
     ast.NotIn: "not_in",
 }
 #: Builtins with a meaning for run-time values, or that would iterate over a buffer for ever.
-_BUILTINS = frozenset(
-    """abs all any bool dict divmod enumerate filter float frozenset int iter len list map max min pow
-    range reversed round set sorted sum tuple zip""".split()
-)
+_BUILTINS = frozenset(function.__name__ for function in BUILTINS)
 #: Methods of Python containers that keep their argument.
 _KEEPING = {"add", "append", "appendleft", "extend", "insert", "setdefault"}
 
@@ -256,7 +254,8 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def _display(self, node: Any) -> ast.expr:
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-            return self.generic_visit(node)  # type: ignore[no-any-return]
+            target: ast.expr = node
+            return target
         node.elts = [self.element(element) for element in node.elts]
         result: ast.expr = node
         return result

@@ -25,13 +25,10 @@ from tilelang.language.eager.control import (
     begin_scope,
     branch,
     check_raise,
-    loop,
     match_subject,
-    range_,
     ret,
     static_test,
     stmt,
-    while_loop,
 )
 from tilelang.language.eager.logic import (
     and_begin,
@@ -45,6 +42,7 @@ from tilelang.language.eager.logic import (
     select_end,
     select_then,
 )
+from tilelang.language.eager.loops import loop, range_, while_loop
 from tilelang.language.eager.operators import (
     BINARY_OPERATORS,
     COMPARISONS,

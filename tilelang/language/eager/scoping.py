@@ -86,15 +86,15 @@ def check_scopes(func: T.PrimFunc) -> None:
     span = None if stmt is None else stmt.span
     if not _is_made(func, var):
         raise TraceError(
-            f"size '{var.name}' is used but no argument determines it; a T.dynamic size must stand in the "
-            "shape or strides of an argument, or be an argument",
+            f"size '{var.name}' is used but no argument determines it; a T.dynamic size must "
+            "stand in the shape or strides of an argument, or be an argument",
             span,
         )
     made = f" at line {var.span.line}" if var.span is not None else ""
     what = "buffer" if isinstance(var.ty, T.BufferType) else "value"
     raise TraceError(
-        f"{what} '{var.name}' was made{made} inside a block (a launch, loop or branch) that has ended, "
-        "and is used after it. Make it before the block, or use T.alloc_var",
+        f"{what} '{var.name}' was made{made} inside a block (a launch, loop or branch) that has "
+        "ended, and is used after it. Make it before the block, or use T.alloc_var",
         span,
     )
 

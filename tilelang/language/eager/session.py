@@ -35,7 +35,8 @@ ArgumentSpec = TensorSpec | PointerSpec | ScalarSpec
 
 
 class SignatureKnown(BaseException):
-    """Stops a trace that only wants the declarations. Not an Exception: user code cannot catch it."""
+    """Stops a trace that only wants the declarations. Not an Exception: user code cannot catch "
+    "it."""
 
 
 def argument_spec(annotation: Any) -> ArgumentSpec | None:
@@ -103,8 +104,8 @@ class Session:
         if name not in self.specs:
             if isinstance(spec, TensorSpec | PointerSpec):
                 raise TraceError(
-                    f"'{name}' is declared as an argument but is no parameter of '{self.function}'; add it "
-                    "to the parameters, or use T.empty for an output",
+                    f"'{name}' is declared as an argument but is no parameter of "
+                    f"'{self.function}'; add it to the parameters, or use T.empty for an output",
                     user_span(),
                 )
             return held
@@ -112,8 +113,8 @@ class Session:
             raise TraceError(f"argument '{name}' is declared twice", user_span())
         if spec is None:
             raise TraceTypeError(
-                f"argument '{name}': {annotation!r} declares no run-time argument; expected T.Tensor, "
-                "T.StridedTensor, T.ptr or a dtype",
+                f"argument '{name}': {annotation!r} declares no run-time argument; expected "
+                "T.Tensor, T.StridedTensor, T.ptr or a dtype",
                 user_span(),
             )
         self.specs[name] = spec
@@ -131,16 +132,16 @@ class Session:
         """The size ``name``: a variable while the signature is wanted, then a number."""
         if self.consts is None:
             raise TraceError(
-                "T.const is only valid in a function decorated with @tilelang.jit; use T.dynamic for a "
-                "size that is known when the kernel is called",
+                "T.const is only valid in a function decorated with @tilelang.jit; use T.dynamic "
+                "for a size that is known when the kernel is called",
                 user_span(),
             )
         if self.phase == "signature":
             return self.const_vars.setdefault(name, T.Var(name, dtype.prim_type, user_span()))
         if name not in self.consts:
             raise TraceError(
-                f"T.const '{name}' stands in no shape or stride of an argument by itself, so its value is "
-                f"unknown; use it as an extent, or call the kernel with {name}=...",
+                f"T.const '{name}' stands in no shape or stride of an argument by itself, so its "
+                f"value is unknown; use it as an extent, or call the kernel with {name}=...",
                 user_span(),
             )
         self.used_consts.add(name)
@@ -173,8 +174,8 @@ class Session:
         undeclared = [name for name, held in self.params.items() if isinstance(held, Missing)]
         if undeclared:
             raise TraceError(
-                f"parameters {', '.join(undeclared)} of '{self.function}' have no type; annotate them "
-                "with T.Tensor(...) or a dtype, in the signature or in the body"
+                f"parameters {', '.join(undeclared)} of '{self.function}' have no type; annotate "
+                "them with T.Tensor(...) or a dtype, in the signature or in the body"
             )
         returned = (
             [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
@@ -182,14 +183,14 @@ class Session:
         for value in returned:
             if not any(isinstance(value, ir.Var) and value.same_as(out) for out in self.outputs):
                 raise TraceError(
-                    f"'{self.function}' returns {_name_of(value)}, which is no output; only tensors made "
-                    "by T.empty can be returned"
+                    f"'{self.function}' returns {_name_of(value)}, which is no output; only "
+                    "tensors made by T.empty can be returned"
                 )
         missing = [o.name for o in self.outputs if not any(o.same_as(value) for value in returned)]
         if missing or len(returned) != len(self.outputs):
             raise TraceError(
-                f"'{self.function}' must return each of its outputs once; not returned or returned twice: "
-                f"{', '.join(missing) or ', '.join(v.name for v in returned)}"
+                f"'{self.function}' must return each of its outputs once; not returned or "
+                f"returned twice: {', '.join(missing) or ', '.join(v.name for v in returned)}"
             )
         return [*self.params.values(), *returned]
 

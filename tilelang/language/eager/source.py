@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import linecache
+import sys
 import tokenize
 import types
 import weakref
@@ -82,8 +84,8 @@ def code_of(func: Callable[..., Any]) -> types.CodeType:
     """
     if not isinstance(func, types.FunctionType):
         raise TraceError(
-            f"only a plain Python function can be traced, found {type(func).__name__}; decorate the "
-            "function itself, below any other decorator",
+            f"only a plain Python function can be traced, found {type(func).__name__}; decorate "
+            "the function itself, below any other decorator",
             user_span(),
         )
     return func.__code__
@@ -126,7 +128,8 @@ def _parse(func: Callable[..., Any], code: types.CodeType) -> ast.FunctionDef:
 
 
 def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
-    """Compile ``tree`` nested so that its free names and private names resolve as in the original."""
+    """Compile ``tree`` nested so that its free names and private names resolve as in the "
+    "original."""
     code = func.__code__
     inner: ast.stmt = tree
     owner = _enclosing_class(func.__qualname__)
@@ -140,10 +143,9 @@ def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
         body=[inner],
         decorator_list=[],
     )
-    if hasattr(outer, "type_params"):
-        outer.type_params = []
-    if isinstance(inner, ast.ClassDef) and hasattr(inner, "type_params"):
-        inner.type_params = []
+    for node in (outer, inner):
+        if sys.version_info >= (3, 12) and not hasattr(node, "type_params"):
+            node.type_params = []
     module = ast.fix_missing_locations(ast.Module([outer], type_ignores=[]))
     try:
         compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
@@ -152,15 +154,13 @@ def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
             f"'{func.__name__}' cannot be rewritten: {error.msg}",
             make_span(code.co_filename, error.lineno or code.co_firstlineno),
         ) from None
-    return _find_code(
-        compiled, [*("__outer__",), *((inner.name,) if inner is not tree else ()), tree.name]
-    )
+    return _find_code(compiled, ["__outer__", *([owner] if owner else []), tree.name])
 
 
 def _enclosing_class(qualname: str) -> str | None:
     """The innermost class around a function: a part of its name not followed by ``<locals>``."""
     parts = qualname.split(".")
-    classes = [name for name, after in zip(parts, parts[1:]) if "<locals>" not in (name, after)]
+    classes = [name for name, after in itertools.pairwise(parts) if "<locals>" not in (name, after)]
     return classes[-1] if classes else None
 
 

@@ -8,7 +8,7 @@ keeps its Python meaning.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tvm import ir, sym
@@ -34,7 +34,7 @@ from tilelang.language.eager.values import (
 
 __all__ = ["INPLACE", "aug_store", "delete_item", "item", "load", "store", "store_element"]
 
-INPLACE = {
+INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.iadd,
     "sub": operator.isub,
     "mul": operator.imul,
@@ -178,7 +178,8 @@ def _range(buffer: ir.Var, dim: int, part: Any) -> ir.Range:
         return ir.Range.from_min_extent(start, T.const(1, str(start.ty.dtype)))
     if part.step is not None and const_int(part.step) != 1:
         raise TraceError(
-            f"a slice of '{buffer.name}' cannot have a step; copy the elements in a T.Parallel loop",
+            f"a slice of '{buffer.name}' cannot have a step; copy the elements in a T.Parallel "
+            "loop",
             user_span(),
         )
     size = buffer.ty.shape[dim]
@@ -270,7 +271,7 @@ def _stored(buffer: ir.Var, value: Any) -> ir.Expr:
             f"{describe(value)} cannot be stored in one element of '{buffer.name}'", user_span()
         )
     try:
-        return _cast(value, buffer.ty.dtype)
+        return _cast(value, buffer.ty.dtype.dtype)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         reason = str(error).splitlines()[0].removeprefix("Check failed: ")
         raise TraceTypeError(
@@ -279,17 +280,17 @@ def _stored(buffer: ir.Var, value: Any) -> ir.Expr:
         ) from None
 
 
-def _cast(value: Any, dtype: ir.PrimType) -> ir.Expr:
+def _cast(value: Any, dtype: str) -> ir.Expr:
     if isinstance(value, ir.Expr):
-        return value if value.ty == dtype else value.astype(str(dtype))
-    return convert(value, str(dtype))
+        return value if value.ty == dtype else value.astype(dtype, user_span())
+    return convert(value, dtype)
 
 
 def _write(buffer: ir.Var, target: ir.Expr, value: Any) -> None:
     if isinstance(target, ir.TensorLoad):
         stmt = T.BufferStore(buffer, _stored(buffer, value), list(target.indices), user_span())
         current("a store").emit(stmt)
-    elif _is_buffer(value) and not is_alloc_var(value) or isinstance(value, ir.TensorRegion):
+    elif isinstance(value, ir.TensorRegion) or (_is_buffer(value) and not is_alloc_var(value)):
         copy(value, target)
     else:
         fill(target, read(value))
@@ -309,7 +310,8 @@ def aug_store(op: str, base: Any, index: Any, value: Any) -> None:
     target = _access(base, index)
     if isinstance(target, ir.TensorRegion):
         raise TraceError(
-            f"{describe(target)} cannot be updated in place; update the elements in a T.Parallel loop",
+            f"{describe(target)} cannot be updated in place; update the elements in a T.Parallel "
+            "loop",
             user_span(),
         )
     _write(base, target, BINARY_OPERATORS[op](target, value))

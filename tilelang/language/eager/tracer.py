@@ -18,6 +18,13 @@ from tilelang.language.eager.source import function_span, rewrite_function
 __all__ = ["check_parameters", "evaluate_annotation", "trace_function", "trace_signature"]
 
 
+_REFUSED: dict[Any, str] = {
+    inspect.Parameter.POSITIONAL_ONLY: "is positional-only",
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
+    inspect.Parameter.VAR_KEYWORD: "takes any keyword",
+}
+
+
 def check_parameters(func: Callable[..., Any], var_keywords: bool = False) -> inspect.Signature:
     """The signature of ``func``.
 
@@ -28,15 +35,13 @@ def check_parameters(func: Callable[..., Any], var_keywords: bool = False) -> in
     """
     signature = inspect.signature(func)
     for parameter in signature.parameters.values():
-        refused = {
-            parameter.POSITIONAL_ONLY: "is positional-only",
-            parameter.VAR_POSITIONAL: "takes any number of arguments",
-            parameter.VAR_KEYWORD: "" if var_keywords else "takes any keyword",
-        }.get(parameter.kind)
-        if refused:
+        refused = _REFUSED.get(parameter.kind)
+        if parameter.kind is parameter.VAR_KEYWORD and var_keywords:
+            continue
+        if refused is not None:
             raise TraceError(
-                f"parameter '{parameter.name}' of '{func.__name__}' {refused}; the parameters of a kernel "
-                "are named ones",
+                f"parameter '{parameter.name}' of '{func.__name__}' {refused}; the parameters of "
+                "a kernel are named ones",
                 function_span(func),
             )
     return signature
@@ -58,12 +63,12 @@ def evaluate_annotation(
     for free, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
         scope[free] = cell.cell_contents
     try:
-        return argument_spec(eval(annotation, func.__globals__, scope))  # noqa: S307
+        return argument_spec(eval(annotation, func.__globals__, scope))
     except NameError as error:
         raise TraceError(
-            f"annotation of parameter '{name}' of '{func.__name__}': {error}; 'from __future__ import "
-            "annotations' hides names of enclosing functions, remove it or declare the argument in "
-            "the body",
+            f"annotation of parameter '{name}' of '{func.__name__}': {error}; 'from __future__ "
+            "import annotations' hides names of enclosing functions, remove it or declare the "
+            "argument in the body",
             function_span(func),
         ) from None
 
