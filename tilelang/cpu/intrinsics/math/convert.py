@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilelang.cpu.intrinsics.math.integer import width
 from tilelang.cpu.intrinsics.math.ops import numeric
 from tilelang.cpu.intrinsics.math.value import Value, select
@@ -25,6 +27,40 @@ def float_to_int(dtype: str, x: Value) -> Value:
         return bounded.to(carrier).to(dtype)
     inside = select(number > low, number.to(dtype), low)
     return select(number >= float(high + 1), high, inside)
+
+
+def _to_nibble(low: int, high: int, x: Value) -> Value:
+    """Truncate and saturate to a 4-bit range, as int32."""
+    number = select(x.ne(x), 0.0, x)
+    return select(number > low, select(number < high, number, float(high)), float(low)).to("int32")
+
+
+numeric("float_to_nibble.int4")(partial(_to_nibble, -8, 7))
+numeric("float_to_nibble.uint4")(partial(_to_nibble, 0, 15))
+
+
+def _wrap_nibble(signed: bool, x: Value) -> Value:
+    """The low 4 bits of an int32 as an integer in a byte."""
+    low = x & 15
+    return ((low ^ 8) - 8).to("int8") if signed else low.to("uint8")
+
+
+numeric("wrap.int4")(partial(_wrap_nibble, True))
+numeric("wrap.uint4")(partial(_wrap_nibble, False))
+
+
+@numeric("nibble.get")
+def nibble_get(byte: Value, index: Value) -> Value:
+    """Element ``index`` (its parity) of a byte that holds two, as int32; even ones are low."""
+    return (byte.to("int32") >> ((index & 1) << 2).to("int32")) & 15
+
+
+@numeric("nibble.set")
+def nibble_set(byte: Value, index: Value, element: Value) -> Value:
+    """``byte`` with the element of parity ``index`` replaced."""
+    shift = ((index & 1) << 2).to("int32")
+    kept = byte.to("int32") & ~(shift.const(15) << shift)
+    return (kept | ((element & 15) << shift)).to("uint8")
 
 
 @numeric("odd_float32")

@@ -13,8 +13,9 @@ from tilelang.cpu.intrinsics.math.value import Value, horner, select
 
 __all__ = ["exp32", "exp64"]
 
-# Adding 1.5 * 2^23 (2^52 for float64) rounds to an integer, which then sits in the low bits.
-_ROUND32, _ROUND64 = 1.5 * 2.0**23, 1.5 * 2.0**52
+# Adding 1.5 * 2^23 (2^52 for float64) rounds to an integer, which then sits in the low bits. With
+# the exponent bias added as well, these bits shifted left are a power of two.
+_ROUND32, _ROUND64 = 1.5 * 2.0**23 + 127, 1.5 * 2.0**52
 _LN2_HIGH = 355 / 512  # 9 bits, so that multiples up to 2^15 are exact in float32
 _LN2_LOW = math.log(2) - 355 / 512
 # 29 bits, and the rest of ln(2)
@@ -23,18 +24,20 @@ _LN2_LOW64 = float.fromhex("0x1.f473de6af278fp-30")
 _LOG10_2_HIGH = 1233 / 4096
 _LOG10_2_LOW = math.log10(2) - 1233 / 4096
 
-# (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, error 2^-28.3
-_EXP = (0.4999999403953552, 0.1666652113199234, 0.04166838899254799, 0.00836874544620514,
-        0.0013814541744068265)  # fmt: skip
-# the same for float64 results that are rounded to float32 afterwards, error 2^-39.7
+# (exp(r) - 1) / r for |r| <= ln(2), error 2^-30.2
+_EXP = (1.0, 0.5, 0.1666668951511383, 0.04166683554649353, 0.008331837132573128,
+        0.0013880871701985598, 0.00020193630189169198, 2.596571903268341e-05)  # fmt: skip
+# (2^r - 1) / r for |r| <= 1, error 2^-30.2
+_EXP2 = (0.6931471824645996, 0.24022650718688965, 0.05550418794155121, 0.009618168696761131,
+         0.0013331164373084903, 0.0001539463846711442, 1.5523606634815224e-05,
+         1.3835792742611375e-06)  # fmt: skip
+# (10^r - 1) / r for |r| <= log10(2), error 2^-30.2
+_EXP10 = (2.3025851249694824, 2.650949001312256, 2.034681558609009, 1.1712599992752075,
+          0.5392858982086182, 0.20687608420848846, 0.06929992139339447,
+          0.02051873318850994)  # fmt: skip
+# (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, error 2^-39.7
 _EXP_WIDE = (0.5000000000428517, 0.16666666784795228, 0.04166666439824951, 0.00833328170501229,
              0.0013889197755502553, 0.00019909006642479667, 2.470819122984995e-05)  # fmt: skip
-# (2^r - 1) / r for |r| <= 1/2, error 2^-28.5
-_EXP2 = (0.6931472420692444, 0.24022652208805084, 0.055503103882074356, 0.009617691859602928,
-         0.0013406705111265182, 0.0001559485390316695)  # fmt: skip
-# (10^r - 1) / r for |r| <= log10(2) / 2, error 2^-28.5
-_EXP10 = (2.3025851249694824, 2.650949239730835, 2.034641742706299, 1.1712018251419067,
-          0.5423457026481628, 0.20957015454769135)  # fmt: skip
 # (tanh(x) - x) / x^3 in x^2 for |x| <= 0.625, error 2^-27.8
 _TANH = (-0.3333328068256378, 0.13331441581249237, -0.05373971536755562, 0.02063908241689205,
          -0.0057049826718866825)  # fmt: skip
@@ -43,33 +46,30 @@ _SINH = (0.16666666490753648, 0.008333350562281098, 0.00019836057264545156, 2.81
 
 
 def _clamp(x: Value, low: float, high: float) -> Value:
-    """``x`` within limits; NaN stays NaN."""
-    return select(x > high, high, select(x < low, low, x))
+    """``x`` within limits; NaN stays NaN. Each step is one min or max instruction."""
+    raised = select(x < low, low, x)
+    return select(raised > high, high, raised)
 
 
-def _scale32(x: Value, shifted: Value, bits: int) -> Value:
-    """``x * 2 ** n`` for the integer in the low bits of ``shifted``, rounded once.
+def _power32(
+    x: Value, coefficients: tuple[float, ...], per_square: float, high: float, low: float
+) -> Value:
+    """``base ** x`` as ``4 ** m * base ** r`` with an integer m and ``r = x - 2 m log(2)``.
 
-    Two factors, because one float32 cannot hold the powers needed for subnormal results.
+    ``per_square`` is m per unit of x, ``high + low`` twice the logarithm of 2. Multiplying twice
+    by ``2 ** m`` reaches subnormal results, rounded once, and infinity.
     """
-    n = shifted.bits() - bits
-    half = n >> 1
-    first = ((half + 127) << 23).reinterpret("float32")
-    second = (((n - half) + 127) << 23).reinterpret("float32")
-    return x * first * second
-
-
-_ROUND32_BITS = 0x4B400000  # the bits of _ROUND32
+    shifted = x * per_square + _ROUND32
+    m = shifted - _ROUND32
+    r = (x - m * high) - m * low if low else x - m * high
+    scale = (shifted.bits() << 23).reinterpret("float32")
+    return (horner(r, coefficients) * r + 1.0) * scale * scale
 
 
 def exp32(x: Value) -> Value:
-    """exp of float32 for any argument, below 1 ulp."""
+    """exp of float32 for any argument."""
     bounded = _clamp(x, -104.0, 89.0)
-    shifted = bounded * math.log2(math.e) + _ROUND32
-    n = shifted - _ROUND32
-    r = (bounded - n * _LN2_HIGH) - n * _LN2_LOW
-    power = (horner(r, _EXP) * (r * r) + r) + 1.0
-    return _scale32(power, shifted, _ROUND32_BITS)
+    return _power32(bounded, _EXP, math.log2(math.e) / 2, 2 * _LN2_HIGH, 2 * _LN2_LOW)
 
 
 def exp64(x: Value) -> Value:
@@ -92,10 +92,7 @@ def exp2(x: Value) -> Value:
     """2 to the power ``x``."""
     if x.dtype != "float32":
         return x.libm("exp2")
-    bounded = _clamp(x, -151.0, 129.0)
-    shifted = bounded + _ROUND32
-    r = bounded - (shifted - _ROUND32)
-    return _scale32(horner(r, _EXP2) * r + 1.0, shifted, _ROUND32_BITS)
+    return _power32(_clamp(x, -151.0, 129.0), _EXP2, 0.5, 2.0, 0.0)
 
 
 @numeric("exp10")
@@ -104,10 +101,7 @@ def exp10(x: Value) -> Value:
     if x.dtype != "float32":
         return x.const(10.0).libm("pow", x)
     bounded = _clamp(x, -46.0, 39.0)
-    shifted = bounded * math.log2(10) + _ROUND32
-    n = shifted - _ROUND32
-    r = (bounded - n * _LOG10_2_HIGH) - n * _LOG10_2_LOW
-    return _scale32(horner(r, _EXP10) * r + 1.0, shifted, _ROUND32_BITS)
+    return _power32(bounded, _EXP10, math.log2(10) / 2, 2 * _LOG10_2_HIGH, 2 * _LOG10_2_LOW)
 
 
 @numeric("sigmoid")
@@ -127,9 +121,9 @@ def tanh(x: Value) -> Value:
         return x.libm("tanh")
     size = x.magnitude()
     square = x * x
-    near = horner(square, _TANH) * square * x + x
+    near = horner(square, _TANH) * square * size + size
     far = 1.0 - 2.0 / (exp32(size + size) + 1.0)
-    return select(size < 0.625, near, copysign(far, x))
+    return copysign(select(size < 0.625, near, far), x)
 
 
 @numeric("sinh")

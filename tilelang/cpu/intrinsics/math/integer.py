@@ -56,7 +56,7 @@ def _wrapping(name: str, node: Binary) -> Binary:
     def rule_c(a: Value, b: Value) -> Value:
         return node(a, b) if a.dtype.startswith("float") else _in_unsigned(node, a, b)
 
-    numeric(name, target="c")(rule_c)
+    numeric(name, kind="c")(rule_c)
     return numeric(name)(rule)
 
 
@@ -272,3 +272,33 @@ def _reverse(x: Value) -> Value:
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
         x = ((x >> shift) & mask) | ((x & mask) << shift)
     return (x >> 16) | (x << 16)
+
+
+@numeric("cast_int", typed=True)
+def cast_int(dtype: str, x: Value) -> Value:
+    """An integer modulo 2^width of another integer dtype."""
+    return x.to(dtype)
+
+
+def _rounded_shift(product: Value, count: Value) -> Value:
+    """int64 ``product / 2 ** count``, halves upward."""
+    half = product.const(1) << (count - 1)
+    return (product + half) >> count
+
+
+@numeric("q_multiply_shift")
+def q_multiply_shift(x: Value, y: Value, q: Value, s: Value) -> Value:
+    """Rounded ``x * y * 2 ** -s`` of numbers with ``q`` fractional bits."""
+    left, right = select(s > 0, s, 0).to("int64"), select(s < 0, 0 - s, 0).to("int64")
+    product = (x.to("int64") << left) * y.to("int64")
+    return _rounded_shift(product, q.to("int64") + right).to("int32")
+
+
+@numeric("q_multiply_shift_per_axis")
+def q_multiply_shift_per_axis(
+    x: Value, y: Value, left: Value, right: Value, q: Value, shifts_left: Value, shifts_right: Value
+) -> Value:
+    """:func:`q_multiply_shift` with separate shifts, each applied where its flag is set."""
+    raised = x.to("int64") << select(shifts_left.ne(0), left, 0).to("int64")
+    count = q.to("int64") + select(shifts_right.ne(0), right, 0).to("int64")
+    return _rounded_shift(raised * y.to("int64"), count).to("int32")

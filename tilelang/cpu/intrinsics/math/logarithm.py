@@ -117,7 +117,7 @@ def asinh(x: Value) -> Value:
         return x.libm("asinh")
     wide = x.magnitude().to("float64")
     square = wide * wide
-    root = (square + 1.0).intrinsic("tirx.sqrt")
+    root = (square + 1.0).intrinsic("sqrt")
     result = _log1p64(wide + square / (root + 1.0)).to("float32")
     return copysign(select(x.magnitude() < math.inf, result, x), x)
 
@@ -128,7 +128,7 @@ def acosh(x: Value) -> Value:
     if x.dtype != "float32":
         return x.libm("acosh")
     above = x.to("float64") - 1.0
-    root = (above * (above + 2.0)).intrinsic("tirx.sqrt")
+    root = (above * (above + 2.0)).intrinsic("sqrt")
     result = _log1p64(above + root).to("float32")
     return select(x < 1.0, math.nan, select(x < math.inf, result, x))
 
@@ -141,5 +141,5 @@ def atanh(x: Value) -> Value:
     wide = x.magnitude().to("float64")
     result = (_log1p64((wide + wide) / (1.0 - wide)) * 0.5).to("float32")
     size = x.magnitude()
-    result = select(size < 1.0, result, select(size.eq(1.0), math.inf, math.nan))
+    result = select(size < 1.0, result, select(size.eq(1.0), size.const(math.inf), math.nan))
     return copysign(result, x)

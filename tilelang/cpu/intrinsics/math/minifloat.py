@@ -161,6 +161,6 @@ def round_tfloat32(x: Value) -> Value:
     """float32 with 10 mantissa bits, nearest with ties away from zero (``rna`` of PTX ``cvt``)."""
     bits = x.bits()
     finite = (bits & _F32_INF).ne(_F32_INF)
-    return select(finite, ((bits & 0x7FFFFFFF) + 0x1000) & ~0x1FFF | (bits & -0x80000000), bits).reinterpret(
-        "float32"
-    )
+    return select(
+        finite, ((bits & 0x7FFFFFFF) + 0x1000) & ~0x1FFF | (bits & -0x80000000), bits
+    ).reinterpret("float32")

@@ -1,8 +1,8 @@
 """Registry of the numeric operators: opaque calls ``tl.num.<name>`` with one lowering rule each.
 
 Passes replace arithmetic whose meaning TVM or LLVM would not keep (a wrapping ``+``, a comparison
-that NaN may enter, ``exp``) by such a call. No simplifier looks into it, ``VectorizeLoop`` widens
-it, and ``LowerIntrin`` finally replaces it by the formula of its rule::
+that NaN may enter, ``exp``) by such a call. No simplifier looks into it and ``VectorizeLoop``
+widens it; the last pass before code generation replaces it by the formula of its rule::
 
     @numeric("copysign")
     def copysign(x: Value, y: Value) -> Value: ...
@@ -16,11 +16,19 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm import ir
-from tvm import tirx as T
 
-from tilelang.cpu.intrinsics.math.value import Value, prim_type
+from tilelang.cpu.intrinsics.math.value import Temporary, Value, prim_type
 
-__all__ = ["PREFIX", "Rule", "call", "has_operator", "is_numeric", "numeric", "operator_name"]
+__all__ = [
+    "PREFIX",
+    "Rule",
+    "call",
+    "expand",
+    "has_operator",
+    "is_numeric",
+    "numeric",
+    "operator_name",
+]
 
 PREFIX = "tl.num."
 #: Values of the arguments to the value of the result; a typed rule gets the result dtype first.
@@ -28,6 +36,8 @@ Rule = Callable[..., Value]
 
 _PURE = 1
 _OPS: dict[str, ir.Op] = {}
+_RULES: dict[tuple[str, str], tuple[Rule, bool]] = {}
+_ANY = ""
 
 
 def _register(name: str) -> ir.Op:
@@ -39,30 +49,37 @@ def _register(name: str) -> ir.Op:
     return ir.Op.get(full)
 
 
-def numeric(name: str, typed: bool = False, target: str = "default") -> Callable[[Rule], Rule]:
+def numeric(name: str, typed: bool = False, kind: str = _ANY) -> Callable[[Rule], Rule]:
     """Register the decorated function as the rule of operator ``name``.
 
     Parameters
     ----------
     typed : bool
         Whether the rule takes the element dtype of the result as its first argument.
-    target : str
-        Target kind the rule is for. A rule for ``"default"`` serves all kinds without their own.
+    kind : str
+        Target kind the rule is for; by default all kinds that have no rule of their own.
     """
 
     def register(rule: Rule) -> Rule:
         if name not in _OPS:
             _OPS[name] = _register(name)
-
-        def lower(node: ir.Call) -> ir.Expr:
-            operands = [Value.of(arg) for arg in node.args]
-            result = rule(_element(node.ty), *operands) if typed else rule(*operands)
-            return result.expr()
-
-        T.register_intrin_lowering(PREFIX + name, target=target, f=lower, level=11)
+        _RULES[name, kind] = rule, typed
         return rule
 
     return register
+
+
+def expand(node: ir.Call, kind: str, temporary: Temporary) -> ir.Expr:
+    """The formula of a call of a numeric operator, for code of target ``kind``.
+
+    ``temporary`` stores parts that are used more than once; see :meth:`Value.emit`.
+    """
+    name = operator_name(node)
+    assert name is not None, node
+    rule, typed = _RULES.get((name, kind)) or _RULES[name, _ANY]
+    operands = [Value.of(arg) for arg in node.args]
+    result = rule(_element(node.ty), *operands) if typed else rule(*operands)
+    return result.emit(kind, temporary)
 
 
 def _element(ty: Any) -> str:

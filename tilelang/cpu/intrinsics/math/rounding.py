@@ -14,7 +14,7 @@ _BELOW_HALF = {"float32": 0.5 - 2.0**-25, "float64": 0.5 - 2.0**-54}
 @numeric("nearbyint")
 def nearbyint(x: Value) -> Value:
     """Nearest integral value, ties to even."""
-    return x.intrinsic("tirx.nearbyint")
+    return x.intrinsic("nearbyint")
 
 
 @numeric("round")
@@ -25,7 +25,7 @@ def round_away(x: Value) -> Value:
     the next integer.
     """
     half = copysign(x.const(_BELOW_HALF[x.dtype]), x)
-    return (x + half).intrinsic("tirx.trunc")
+    return (x + half).intrinsic("trunc")
 
 
 @numeric("fmod")

@@ -1,6 +1,6 @@
 """Circular functions of any argument, and their inverses.
 
-Arguments are reduced exactly: x is multiplied by 1 / (2 pi) in pieces of 24 bits, whose products
+Arguments are reduced exactly: x is multiplied by 1 / (2 pi) in pieces of 29 bits, whose products
 with a float32 are exact in float64 and whose whole turns are dropped piece by piece. (The idea is
 Payne and Hanek's; float64 products take the place of long integers.)
 """
@@ -15,8 +15,16 @@ from tilelang.cpu.intrinsics.math.value import Value, horner, select
 
 __all__ = ["atan2_64"]
 
-# 1 / (2 pi) in pieces of 24 bits, the first one with weight 2^-24
-_TURN = (0x28BE60, 0xDB9391, 0x054A7F, 0x09D5F4, 0x7D4D37, 0x7036D8, 0xA5664F, 0x10E410)
+# 1 / (2 pi) in pieces of 29 bits, the first one with weight 2^-29
+_TURN = (
+    0x0517CC1B,
+    0x0E4E4415,
+    0x053F84EA,
+    0x1F47D4D3,
+    0x0EE06DB1,
+    0x095993C4,
+    0x072083FC,
+)
 _ROUND64 = 1.5 * 2.0**52
 _SMALL = 2.0**-12  # below, sin(x) and tan(x) are x and cos(x) is 1 in float32
 
@@ -37,9 +45,9 @@ def _reduce(x: Value) -> tuple[Value, Value]:
     wide = x.to("float64")
     parts = []
     for position, piece in enumerate(_TURN):
-        turns = wide * (piece * 2.0 ** (-24 * (position + 1)))
+        turns = wide * (piece * 2.0 ** (-29 * (position + 1)))
         # The first pieces may count more turns than the magic constant can round.
-        whole = turns.intrinsic("tirx.nearbyint") if position < 4 else turns + _ROUND64 - _ROUND64
+        whole = turns.intrinsic("nearbyint") if position < 3 else turns + _ROUND64 - _ROUND64
         parts.append(turns - whole)
     total = parts[0]
     for part in parts[1:]:
@@ -135,7 +143,7 @@ def atan(x: Value) -> Value:
 
 def _leg(x: Value) -> Value:
     """sqrt(1 - x^2)."""
-    return ((1.0 - x) * (x + 1.0)).intrinsic("tirx.sqrt")
+    return ((1.0 - x) * (x + 1.0)).intrinsic("sqrt")
 
 
 @numeric("asin")

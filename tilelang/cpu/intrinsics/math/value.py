@@ -1,11 +1,11 @@
-"""Formulas as small graphs: operators on :class:`Value`, each shared part bound once.
+"""Formulas as small graphs: operators on :class:`Value`, each shared part computed once.
 
 A formula is written with Python operators on values and turned into one TVM expression by
-:meth:`Value.expr`. A part that is used twice becomes a ``Let``; everything else is nested::
+:meth:`Value.emit`. A part that is used twice goes to a temporary, everything else is nested::
 
-    x = Value.of(argument)          # x : float32
+    x = Value.of(argument)
     square = x * x
-    (square + square * 0.5).expr()  # Let(t, x * x, t + t * 0.5)
+    (square + square * 0.5).emit("llvm", temporary)  # t = x * x; t + t * 0.5
 
 Values have the lanes of their operands, so that one formula serves scalar and vector code. Nodes
 are built without folding. Integer ``+ - *`` become plain TVM nodes, which LLVM may assume not to
@@ -15,17 +15,19 @@ overflow (for unsigned types too): formulas use them only where the ranges exclu
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache, partial
+from typing import TypeAlias
 
+import tvm
 from tvm import ir
 from tvm import tirx as T
 from tvm.ir import prim
 
-__all__ = ["Number", "Value", "horner", "prim_type", "select"]
+__all__ = ["Number", "Temporary", "Value", "horner", "prim_type", "select"]
 
 Number: TypeAlias = "int | float"
 Operand: TypeAlias = "Value | int | float"
+Temporary: TypeAlias = Callable[[ir.Expr], ir.Expr]
 
 _SIGNED = {"float16": "int16", "float32": "int32", "float64": "int64"}
 
@@ -127,8 +129,9 @@ class Value:
         return self._binary(prim.Or if self.dtype == "bool" else prim.BitwiseOr, other)
 
     def __xor__(self, other: Operand) -> Value:
-        if self.dtype == "bool":
-            return self._binary(prim.NE, other)
+        if self.dtype == "bool":  # TVM compares bools as floats
+            right = self._lift(other)
+            return (self & ~right) | (~self & right)
         return self._binary(prim.BitwiseXor, other)
 
     def __lshift__(self, other: Operand) -> Value:
@@ -138,7 +141,9 @@ class Value:
         return self._binary(prim.RShift, other)
 
     def __invert__(self) -> Value:
-        return Value(self.dtype, self.lanes, prim.Not if self.dtype == "bool" else prim.BitwiseNot, (self,))
+        return Value(
+            self.dtype, self.lanes, prim.Not if self.dtype == "bool" else prim.BitwiseNot, (self,)
+        )
 
     def __lt__(self, other: Operand) -> Value:
         return self._binary(prim.LT, other, "bool")
@@ -158,6 +163,8 @@ class Value:
 
     def ne(self, other: Operand) -> Value:
         """Lanewise inequality; ``x.ne(x)`` finds NaN."""
+        if self.dtype.startswith("float"):
+            return ~self.eq(other)  # TVM emits LLVM's *ordered* "not equal", false for NaN
         return self._binary(prim.NE, other, "bool")
 
     def to(self, dtype: str) -> Value:
@@ -172,7 +179,9 @@ class Value:
         if dtype == self.dtype:
             return self
         ty = prim_type(dtype, self.lanes)
-        return Value(dtype, self.lanes, lambda e: ir.Call(_op("tirx.reinterpret"), [e], ret_ty=ty), (self,))
+        return Value(
+            dtype, self.lanes, lambda e: ir.Call(_op("tirx.reinterpret"), [e], ret_ty=ty), (self,)
+        )
 
     def bits(self) -> Value:
         """The bits of a float as a signed integer."""
@@ -180,12 +189,11 @@ class Value:
 
     def magnitude(self) -> Value:
         """The value without its sign bit, of a float."""
-        return self.intrinsic("tirx.fabs")
+        return self.intrinsic("fabs")
 
-    def intrinsic(self, name: str) -> Value:
-        """A unary operator of TVM that its own lowering maps to an instruction."""
-        ty = prim_type(self.dtype, self.lanes)
-        return Value(self.dtype, self.lanes, lambda e: ir.Call(_op(name), [e], ret_ty=ty), (self,))
+    def intrinsic(self, name: str, *others: Value) -> Value:
+        """A float function that is one instruction: ``fabs``, ``sqrt``, ``trunc``, ``fma``, ..."""
+        return _Intrinsic(self.dtype, self.lanes, partial(_intrinsic, name), (self, *others))
 
     def libm(self, name: str, *others: Value) -> Value:
         """A call of the C library for each lane."""
@@ -199,57 +207,95 @@ class Value:
                 return call(*vectors)
             positions = [T.IntImm("int32", lane) for lane in range(lanes)]
             return prim.Shuffle(
-                [call(*(prim.Shuffle([v], [lane]) for v in vectors)) for lane in positions], positions
+                [call(*(prim.Shuffle([v], [lane]) for v in vectors)) for lane in positions],
+                positions,
             )
 
-        # Each lane reads the operands, so a vector operand must be bound.
+        # Each lane reads the operands, so a vector operand must be stored.
         pinned = tuple(arg.pinned() if lanes > 1 else arg for arg in (self, *others))
         return Value(self.dtype, lanes, build, pinned)
 
     def pinned(self) -> Value:
-        """The value, bound by a ``Let`` in any case."""
+        """The value, stored in a temporary in any case."""
         return _Pinned(self.dtype, self.lanes, self.build, self.args)
 
-    def expr(self) -> ir.Expr:
-        """The expression, with a ``Let`` for each part that is used more than once."""
-        uses: dict[int, int] = {}
-        _count(self, uses)
-        done: dict[int, ir.Expr] = {}
-        lets: list[tuple[ir.Var, ir.Expr]] = []
-        result = _emit(self, uses, done, lets)
-        for var, value in reversed(lets):
-            result = prim.Let(var, value, result)
-        return result
+    def emit(self, kind: str, temporary: Temporary) -> ir.Expr:
+        """The expression for code of target ``kind``.
+
+        ``temporary`` stores the expression of a part that is used more than once and returns
+        what reads it back.
+        """
+        emission = _Emission(kind, temporary)
+        emission.count(self)
+        return emission.emit(self)
 
 
 class _Pinned(Value):
-    """A value that is always bound."""
+    """A value that is always stored."""
 
     __slots__ = ()
 
 
-def _count(value: Value, uses: dict[int, int]) -> None:
-    seen = uses.get(id(value), 0)
-    uses[id(value)] = seen + 1
-    if not seen:
-        for arg in value.args:
-            _count(arg, uses)
+class _Intrinsic(Value):
+    """A call that each target spells differently: ``build`` takes the target kind first."""
+
+    __slots__ = ()
 
 
-def _emit(
-    value: Value, uses: dict[int, int], done: dict[int, ir.Expr], lets: list[tuple[ir.Var, ir.Expr]]
-) -> ir.Expr:
-    found = done.get(id(value))
-    if found is not None:
-        return found
-    expr = value.build(*[_emit(arg, uses, done, lets) for arg in value.args])
-    shared = uses[id(value)] > 1 or isinstance(value, _Pinned)
-    if shared and not _is_trivial(expr):
-        var = T.Var("t", expr.ty)
-        lets.append((var, expr))
-        expr = var
-    done[id(value)] = expr
-    return expr
+# Instructions whose name in the C library differs; LLVM's names are the ones used here.
+_C_NAMES = {"nearbyint": "rint"}
+
+
+def _intrinsic(name: str, kind: str, *operands: ir.Expr) -> ir.Expr:
+    ty = operands[0].ty
+    if kind == "llvm":
+        head: ir.Expr = _llvm_id(f"llvm.{name}")
+        return ir.Call(_op("tirx.call_llvm_pure_intrin"), [head, *operands], ret_ty=ty)
+    suffix = "" if str(ty.dtype).startswith("float64") else "f"
+    function = ir.StringImm(_C_NAMES.get(name, name) + suffix)
+    return ir.Call(_op("tirx.call_pure_extern"), [function, *operands], ret_ty=ty)
+
+
+@lru_cache(maxsize=64)
+def _llvm_id(name: str) -> ir.Expr:
+    number = tvm.get_global_func("target.llvm_lookup_intrinsic_id")(name)
+    assert number, f"LLVM has no {name}"
+    return prim.IntImm("uint32", number)
+
+
+class _Emission:
+    """Turns a graph of values into one expression and its temporaries."""
+
+    def __init__(self, kind: str, temporary: Temporary) -> None:
+        self.kind, self.temporary = kind, temporary
+        self._uses: dict[int, int] = {}
+        self._done: dict[int, ir.Expr] = {}
+
+    def count(self, value: Value) -> None:
+        """Count how often each part is used."""
+        seen = self._uses.get(id(value), 0)
+        self._uses[id(value)] = seen + 1
+        if not seen:
+            for arg in value.args:
+                self.count(arg)
+
+    def emit(self, value: Value) -> ir.Expr:
+        """The expression of ``value``, given those of its parts."""
+        found = self._done.get(id(value))
+        if found is not None:
+            return found
+        operands = [self.emit(arg) for arg in value.args]
+        if isinstance(value, _Intrinsic):
+            expr = value.build(self.kind, *operands)
+        else:
+            expr = value.build(*operands)
+        shared = self._uses[id(value)] > 1 or isinstance(value, _Pinned)
+        # Conditions are repeated instead: their operands are stored, and a stored condition
+        # would leave the mask registers.
+        if shared and value.dtype != "bool" and not _is_trivial(expr):
+            expr = self.temporary(expr)
+        self._done[id(value)] = expr
+        return expr
 
 
 def _is_trivial(expr: ir.Expr) -> bool:

@@ -93,7 +93,7 @@ class _Expander:
         return T.While(T.const(True, "bool"), T.stmt_seq(*before, leave, body), loop.span)
 
     def on_call(self, call: ir.Call, mutator: Any) -> Any:
-        if isinstance(call.op, ir.Op) and call.op.name == "tirx.if_then_else":
+        if isinstance(call.op, ir.Op) and call.op.name == "prim.if_then_else":
             return self._lazy(call, mutator)
         changed = mutator.default_mutate(call)
         if not ops.is_numeric(changed):
@@ -140,7 +140,9 @@ def _local_value(
 def _hides_from_analyzer(bind: T.Bind, before: list[T.Stmt]) -> bool:
     """Whether the bound value is data; indices must stay visible to the analyzer."""
     ty = bind.var.ty
-    if not isinstance(ty, ir.PrimType) or isinstance(bind.value, (ir.Var, prim.IntImm, prim.FloatImm)):
+    if not isinstance(ty, ir.PrimType) or isinstance(
+        bind.value, (ir.Var, prim.IntImm, prim.FloatImm)
+    ):
         return False
     if str(ty.dtype).startswith(("float", "bfloat")) or before:
         return True

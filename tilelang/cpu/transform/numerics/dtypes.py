@@ -1,0 +1,91 @@
+"""What the numeric passes ask about dtypes of expressions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from tvm import ir
+from tvm.ir import prim
+
+from tilelang.cpu.intrinsics.math.minifloat import FORMATS
+from tilelang.cpu.intrinsics.math.value import prim_type
+
+__all__ = [
+    "NARROW_FLOATS",
+    "cast",
+    "element",
+    "is_float",
+    "is_int",
+    "is_narrow_float",
+    "is_sub_byte_int",
+    "lanes_of",
+    "packs",
+    "retyped",
+    "value_type",
+]
+
+#: Floats that are computed in float32.
+NARROW_FLOATS = frozenset(FORMATS) | {"float8_e8m0fnu"}
+_SUB_BYTE_INTS = frozenset({"int4", "uint4"})
+#: Types of which memory holds two elements a byte, the first one in the low bits.
+_PACKED = _SUB_BYTE_INTS | {"float4_e2m1fn"}
+
+
+@lru_cache(maxsize=512)
+def _split(name: str) -> tuple[str, int]:
+    head, separator, lanes = name.rpartition("x")
+    return (head, int(lanes)) if separator and lanes.isdigit() else (name, 1)
+
+
+def element(value: Any) -> str:
+    """Element dtype of an expression (``float32`` of a vector of float32), "" if it has none."""
+    ty = value.ty
+    return _split(str(ty.dtype))[0] if isinstance(ty, ir.PrimType) else ""
+
+
+def lanes_of(value: Any) -> int:
+    """Lanes of an expression."""
+    return _split(str(value.ty.dtype))[1]
+
+
+def value_type(dtype: str, like: Any) -> ir.PrimType:
+    """The type of ``dtype`` with the lanes of ``like``."""
+    return prim_type(dtype, lanes_of(like))
+
+
+def retyped(ty: ir.PrimType, dtype: str) -> ir.PrimType:
+    """The type of ``dtype`` with the lanes of ``ty``."""
+    return prim_type(dtype, _split(str(ty.dtype))[1])
+
+
+def cast(value: ir.Expr, dtype: str) -> ir.Expr:
+    """``value`` converted to ``dtype``; itself if that is its dtype."""
+    return (
+        value if element(value) == dtype else prim.Cast(value_type(dtype, value), value, value.span)
+    )
+
+
+def is_float(dtype: str) -> bool:
+    """Whether this is a float dtype of any width."""
+    return dtype.startswith(("float", "bfloat"))
+
+
+def is_int(dtype: str) -> bool:
+    """Whether this is a signed or unsigned integer dtype; bool is none."""
+    return dtype.startswith(("int", "uint"))
+
+
+def is_narrow_float(dtype: str) -> bool:
+    """Whether arithmetic on this dtype is done in float32."""
+    return dtype in NARROW_FLOATS
+
+
+def is_sub_byte_int(dtype: str) -> bool:
+    """Whether this is an integer dtype below a byte."""
+    return dtype in _SUB_BYTE_INTS
+
+
+def packs(dtype: str) -> bool:
+    """Whether two elements share a byte in memory."""
+    return dtype in _PACKED

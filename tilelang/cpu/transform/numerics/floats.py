@@ -1,0 +1,136 @@
+"""Float operators whose results TVM or LLVM would change: min and max, comparisons, differences.
+
+TVM's simplifier takes ``x - x`` for 0, ``x + y - y`` for x, ``x * 0`` for 0, ``x == x`` for true
+and ``not x < y`` for ``y <= x``, all wrong for NaN, infinities or rounding. Its ``max`` returns NaN
+or the number, depending on the order of the operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm.ir import prim
+from tvm_ffi import structural_map
+
+from tilelang.cpu.intrinsics.math import ops
+from tilelang.cpu.intrinsics.math.compare import COMPARISONS
+from tilelang.cpu.transform.numerics.dtypes import element
+from tilelang.cpu.transform.numerics.functions import (
+    FLOAT_FUNCTIONS,
+    INT_FUNCTIONS,
+    op_name,
+)
+from tilelang.errors import UnsupportedError
+
+__all__ = ["legalize_minmax", "lower_math"]
+
+_WIDE = ("float32", "float64")
+_ARITHMETIC = {prim.Mul: "mul", prim.Div: "div"}
+#: Operators of packed pairs and the plain node for each; vectors are computed lane by lane.
+_PACKED = {
+    "tl.add2": prim.Add,
+    "tl.sub2": prim.Sub,
+    "tl.mul2": prim.Mul,
+    "tl.max2": prim.Max,
+    "tl.min2": prim.Min,
+}
+
+
+def legalize_minmax(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
+    """Protect comparisons and differences of floats; ``max`` and ``min`` ignore NaN.
+
+    Expects float32 and float64 only (see :func:`promote_narrow`). Plain sums, products and
+    quotients stay as they are, so that code generation sees multiply-adds. With ``fast_math``,
+    ``max`` and ``min`` stay too.
+
+    Before: ``B[i] = max(A[i], 1.0) - A[i]``. After: ``B[i] = tl.num.sub(tl.num.max(A[i], 1.0),
+    A[i])``.
+    """
+    extremes = {} if fast_math else {prim.Max: "max", prim.Min: "min"}
+    always = {prim.Sub: "sub", **extremes}
+
+    def on_binary(node: Any) -> ir.Expr:
+        if element(node.a) not in _WIDE:
+            return node
+        name = COMPARISONS.get(type(node))
+        if name is not None:
+            return ops.call(name, "bool", node.a, node.b, span=node.span)
+        return ops.call(always[type(node)], element(node), node.a, node.b, span=node.span)
+
+    def on_factor(node: Any) -> ir.Expr:
+        if element(node) not in _WIDE or not (_is_zero(node.a) or _is_zero(node.b)):
+            return node
+        return ops.call(_ARITHMETIC[type(node)], element(node), node.a, node.b, span=node.span)
+
+    handlers = [(node, on_binary) for node in (*always, *COMPARISONS)]
+    handlers += [(node, on_factor) for node in _ARITHMETIC]
+    return structural_map(func, handlers)
+
+
+def _is_zero(expr: ir.Expr) -> bool:
+    expr = expr.value if isinstance(expr, prim.Broadcast) else expr
+    return isinstance(expr, prim.FloatImm) and float(expr.value) == 0.0
+
+
+def unpack_pairs(func: T.PrimFunc) -> T.PrimFunc:
+    """Write the operators of packed pairs and four-byte dot products with plain nodes."""
+
+    def on_call(call: ir.Call) -> ir.Expr:
+        name, args = op_name(call), call.args
+        node = _PACKED.get(name)
+        if node is not None:
+            return node(args[0], args[1], call.span)
+        if name == "tl.fma2":
+            return prim.Add(prim.Mul(args[0], args[1], call.span), args[2], call.span)
+        if name == "tl.abs2":
+            return ir.Call(ir.Op.get("tirx.fabs"), [args[0]], span=call.span, ret_ty=call.ty)
+        return _dot_product(call) if name == "tirx.dp4a" else call
+
+    return structural_map(func, (ir.Call, on_call))
+
+
+def _dot_product(call: ir.Call) -> ir.Expr:
+    a, b, total = call.args
+    lanes = int(a.ty.dtype.lanes)
+    for lane in range(lanes):
+        position = [T.IntImm("int32", lane)]
+        factors = [prim.Cast(ir.PrimType("int32"), prim.Shuffle([v], position)) for v in (a, b)]
+        total = prim.Add(total, prim.Mul(*factors, call.span), call.span)
+    return total
+
+
+def lower_math(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
+    """Replace elementary functions by numeric operators, which expand to vectorisable formulas.
+
+    ``fast_math`` lets ``exp`` flush subnormal results.
+
+    Raises
+    ------
+    UnsupportedError
+        For a function of a dtype that no formula covers.
+
+    Before: ``B[i] = exp(A[i])``. After: ``B[i] = tl.num.exp(A[i])``.
+    """
+
+    def on_call(call: ir.Call) -> ir.Expr:
+        name = op_name(call)
+        if name in INT_FUNCTIONS:
+            return ops.call(INT_FUNCTIONS[name], element(call), *call.args, span=call.span)
+        numeric = FLOAT_FUNCTIONS.get(name)
+        if numeric is None:
+            return call
+        dtype = element(call.args[0])
+        if numeric == "nextafter" and dtype in ("bfloat16", "float16"):
+            numeric = "nextafter.bfloat16" if dtype == "bfloat16" else numeric
+        elif dtype not in _WIDE:
+            function = name.rpartition(".")[2]
+            raise UnsupportedError(
+                f"T.{function} is not available for {dtype} on the CPU; cast to float32", call.span
+            )
+        if fast_math and ops.has_operator(f"{numeric}.fast") and dtype == "float32":
+            numeric = f"{numeric}.fast"
+        return ops.call(numeric, element(call), *call.args, span=call.span)
+
+    return structural_map(func, (ir.Call, on_call))
