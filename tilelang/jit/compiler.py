@@ -172,7 +172,9 @@ def _from_disk(request: CompileRequest, key: str, phases: Phases) -> JITKernel |
 
 
 def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKernel:
-    from tilelang.engine.lower import lower_with_context  # the compiler proper; a cache hit needs none
+    from tilelang.engine.lower import (
+        lower_with_context,
+    )  # the compiler proper; a cache hit needs none
 
     if env.is_print_on_compilation_enabled():
         logger.info("compiling kernel '%s' for %s", request.name, request.context.target)

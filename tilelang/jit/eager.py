@@ -18,7 +18,7 @@ from tvm.target import _ffi_api as _target_api
 from tilelang.errors import ArgumentTypeError, ArgumentValueError
 from tilelang.jit.binding import ArgumentBinder, Binding, token
 from tilelang.jit.impl import Instance, JITImpl
-from tilelang.jit.kernel import JITKernel
+from tilelang.jit.kernel import JITKernel, explain_failure
 from tilelang.jit.options import JITOptions
 from tilelang.language.eager import ConstSource, EagerFunction, EagerSignature
 
@@ -202,14 +202,17 @@ def make_call(impl: EagerJIT) -> tuple[Callable[..., Any], Callable[..., Hashabl
                 except (KeyError, AttributeError, IndexError, TypeError):
                     pass
                 else:
-                    return run(A, B)
+                    try:
+                        return run(A, B)
+                    except RuntimeError as error:
+                        raise explain(error, "add", ("A", "B"), (A, B)) from None
             return slow(self, (A, B, block), extra)
     """
     function, options = impl._function, impl.options
     parameters = list(function.python_signature.parameters.values())
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     declared, defaults = _declared(named)
-    runtime = ", ".join(function.runtime_names)
+    runtime = "".join(f"{name}, " for name in function.runtime_names)
     by_device = options.target in (None, "auto")
     key = ", ".join(_key_terms(impl._sources, function, by_device)) or "()"
     quiet = "not _tl_extra and not _tl_compiling()"
@@ -225,7 +228,10 @@ def _tl_call(_tl_self, {declared}**_tl_extra):
         except (KeyError, AttributeError, IndexError, TypeError):
             pass
         else:
-            return _tl_run({runtime})
+            try:
+                return _tl_run({runtime})
+            except RuntimeError as _tl_error:
+                raise _tl_explain(_tl_error, {impl.func.__name__!r}, _tl_names, ({runtime})) from None
     return _tl_slow(_tl_self, ({"".join(f"{n}, " for n in positional)}), dict({keywords}**_tl_extra))
 
 def _tl_key({declared}**_tl_extra):
@@ -237,6 +243,8 @@ def _tl_key({declared}**_tl_extra):
         "_tl_compiling": torch.compiler.is_compiling,
         "_tl_target": _target_api.TargetCurrent,
         "_tl_defaults": defaults,
+        "_tl_explain": explain_failure,
+        "_tl_names": function.runtime_names,
     }
     exec(compile(text, f"<call of {impl.func.__qualname__}>", "exec"), scope)  # noqa: S102
     call = scope["_tl_call"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,11 +23,30 @@ from tilelang.jit.torch_op import launch_in_graph, publish
 if TYPE_CHECKING:
     from tilelang.profiler import Profiler
 
-__all__ = ["JITKernel"]
+__all__ = ["JITKernel", "explain_failure"]
 
 _is_compiling = torch.compiler.is_compiling
 
 Which = Literal["kernel", "host", "both"]
+
+
+def explain_failure(
+    error: RuntimeError, name: str, inputs: Sequence[str], args: Sequence[Any]
+) -> Exception:
+    """The error to raise for a call that failed before the launcher could check its arguments.
+
+    Torch refuses to hand some tensors over, with a message that names no argument.
+    """
+    for position, (parameter, arg) in enumerate(zip(inputs, args, strict=False)):
+        if not isinstance(arg, torch.Tensor):
+            continue
+        if arg.is_meta or arg.is_quantized or arg.layout is not torch.strided:
+            kind = "quantized" if arg.is_quantized else f"layout {arg.layout}"
+            return ArgumentTypeError(
+                f"{name}: argument '{parameter}' (position {position}): expected a dense tensor in "
+                f"memory, got {kind} on device {arg.device}"
+            )
+    return error
 
 
 class JITKernel:
@@ -104,14 +123,15 @@ class JITKernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel; see the class."""
-        if kwargs or _is_compiling():
-            return self._call_with_names(args, kwargs)
-        return self._launch(*args)
-
-    def _call_with_names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs:
             args = self._positional(args, kwargs)
-        return launch_in_graph(self, args) if _is_compiling() else self._launch(*args)
+        if _is_compiling():
+            return launch_in_graph(self, args)
+        try:
+            return self._launch(*args)
+        except RuntimeError as error:
+            names = [param.name for param in self.inputs]
+            raise explain_failure(error, self.plan.name, names, args) from None
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Put keyword arguments in their places, with the errors of a Python call."""

@@ -17,7 +17,7 @@ def make_add(n=64, dtype="float32", block=16, scale=1.0):
     return add
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def add_factory():
     """Makes the program ``add``."""
     return make_add

@@ -298,6 +298,8 @@ def call_forms():
         (lambda: scale(a, 2.0, N=5), ArgumentValueError, "size 'N' is 8"),
         (lambda: scale(a.double(), 2.0), ArgumentTypeError, "'A'.*float32.*float64"),
         (lambda: scale(a, "2.0"), ArgumentTypeError, "'factor'"),
+        (lambda: scale(a.to_sparse(), 2.0), ArgumentTypeError, "'A'.*dense tensor"),
+        (lambda: scale(a.to("meta"), 2.0), (TypeError, ValueError), "meta"),
         (lambda: scale.compile(), TraceError, "'N'"),
     ]
 

@@ -16,7 +16,14 @@ import tvm_ffi
 from tilelang.env import env
 from tilelang.errors import DeviceCompileError
 
-__all__ = ["c_compiler", "c_compiler_stamp", "compile_c", "load_library", "temporary_folder"]
+__all__ = [
+    "c_compiler",
+    "c_compiler_stamp",
+    "compile_c",
+    "link_library",
+    "load_library",
+    "temporary_folder",
+]
 
 # Generated code reinterprets memory freely and relies on two's complement everywhere.
 _FLAGS = (
@@ -92,12 +99,18 @@ def compile_c(source: str, flags: Sequence[str] = ()) -> bytes:
         return library.read_bytes()
 
 
+def link_library(code: bytes, path: Path) -> None:
+    """Link an object file into a shared library."""
+    with temporary_folder() as folder:
+        source = folder / "kernel.o"
+        source.write_bytes(code)
+        _run([*c_compiler(), "-shared", str(source), "-o", str(path), "-lm", *_libraries()])
+
+
 def _run(command: list[str]) -> None:
     limit = env.get_compile_timeout_seconds()
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=limit
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
         raise DeviceCompileError(
             f"the C compiler ran longer than TILELANG_COMPILE_TIMEOUT_SECONDS={limit:g}"

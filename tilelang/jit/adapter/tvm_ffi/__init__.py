@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import tvm_ffi
 
 from tilelang.cache.key import host_cpu
-from tilelang.jit.adapter.c_library import c_compiler_stamp, compile_c, load_library
+from tilelang.jit.adapter.c_library import (
+    c_compiler_stamp,
+    compile_c,
+    link_library,
+    load_library,
+)
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
 from tilelang.jit.adapter.launcher import cpu_launcher
 
@@ -67,6 +73,16 @@ class TVMFFIAdapter(KernelAdapter):
         elif _LIBRARY in bundle.binaries:
             module = load_library(bundle.binaries[_LIBRARY], bundle.directory, _LIBRARY)
         return cpu_launcher(bundle.plan, module)
+
+    def export_library(self, path: Path) -> bool:
+        """Write the workers as a shared library: ``__tvm_ffi_<entry>`` for every launch."""
+        if _LIBRARY in self.bundle.binaries:
+            path.write_bytes(self.bundle.binaries[_LIBRARY])
+        elif _OBJECT in self.bundle.binaries:
+            link_library(self.bundle.binaries[_OBJECT], path)
+        else:
+            return False
+        return True
 
 
 def _has_object_loader() -> bool:
