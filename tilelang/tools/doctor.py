@@ -19,7 +19,7 @@ import tilelang
 from tilelang.env import Environment, env
 from tilelang.utils.device import get_available_cpu_count
 
-# Imports inside functions: a part that cannot be imported is a finding, not a failure of the doctor.
+# Imports inside functions: a part that cannot be imported is a finding, no failure of the doctor.
 
 __all__ = ["Finding", "add_arguments", "diagnose", "run"]
 
