@@ -51,8 +51,12 @@ class BaseTileScheduler:
     def _open(self) -> None:
         if not self.stateful:
             raise TraceError("this scheduler was made with stateful=False", user_span())
+        active = builder.current(f"{type(self).__name__}.init")
+        hint = active.name_hint
         for field in ("linear_idx", "current_iter", "m_idx", "n_idx"):
+            active.name_hint = f"{self.name}_{field}"
             self._state[field] = alloc_var("int32")
+        active.name_hint = hint
 
     def _read(self, field: str) -> ir.Expr:
         if field not in self._state:
