@@ -152,7 +152,7 @@ def _to_host(args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     moved, devices = [], []
     for arg in args:
         device = getattr(arg, "device", None)
-        if getattr(device, "type", "cpu") != "cpu" and hasattr(arg, "cpu"):
+        if getattr(device, "type", "cpu") not in ("cpu", "meta") and hasattr(arg, "cpu"):
             devices.append(device)
             arg = arg.cpu()
         moved.append(arg)

@@ -51,6 +51,8 @@ class Signature:
                 self._extents[param] = [(expr, self._variables(expr)) for expr in exprs]
                 sizes.update(*(unknown for _, unknown in self._extents[param]))
         code.index_vars |= sizes
+        self._used: set[ir.Var] = set()
+        structural_walk(func.body, (ir.Var, lambda var: self._used.add(code.var(var))))
 
     def bind(self, m: Machine, args: Sequence[Any]) -> list[Any]:
         """Bind ``args`` (outputs may be left out) and return one torch tensor a new output.
@@ -58,7 +60,7 @@ class Signature:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            Names the argument, what was expected and what was found.
+            Names the argument, what was expected and what was given.
         """
         given = self._place(args)
         tensors: dict[ir.Var, _Tensor] = {}
@@ -68,6 +70,11 @@ class Signature:
                 self._bind_scalar(m, param, value)
             elif value is not None:
                 tensors[param] = _Tensor(param, value)
+            elif param in given and param in self._used:
+                raise ArgumentTypeError(
+                    f"argument '{param.name}': expected a tensor, got None; the kernel uses it",
+                    param.span,
+                )
         self._solve(m, tensors)
         for param, tensor in tensors.items():
             self._check_shape(m, param, tensor)
@@ -84,7 +91,7 @@ class Signature:
                 return dict(zip(params, args, strict=True))
         names = ", ".join(p.name for p in inputs)
         raise ArgumentTypeError(
-            f"expected {len(inputs)} arguments ({names}), found {len(args)}", self.func.span
+            f"expected {len(inputs)} arguments ({names}), got {len(args)}", self.func.span
         )
 
     def _bind_scalar(self, m: Machine, param: ir.Var, value: Any) -> None:
@@ -96,11 +103,10 @@ class Signature:
             return
         dtype = dtype_of(param)
         number = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
-        if not isinstance(number, (bool, int, float)) or (
-            dtype.kind != "f" and number != number // 1
-        ):
+        if not isinstance(number, (bool, int, float) if dtype.kind == "f" else (bool, int)):
+            kind = repr(value) if isinstance(value, (float, str)) else type(value).__name__
             raise ArgumentTypeError(
-                f"argument {param.name}: expected a {dtype.name} number, found {value!r}",
+                f"argument '{param.name}': expected a number for {dtype.name}, got {kind}",
                 param.span,
             )
         source = dtype_named("float64" if isinstance(number, float) else "int64")
@@ -108,7 +114,7 @@ class Signature:
             low = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
             if not low <= number < low + (1 << dtype.bits):
                 raise ArgumentValueError(
-                    f"argument {param.name}: {number} does not fit {dtype.name}", param.span
+                    f"argument '{param.name}': {number} does not fit {dtype.name}", param.span
                 )
             converted = dtype.carrier.type(number)
         else:
@@ -152,14 +158,14 @@ class Signature:
         rank = len(param.shape)
         if len(tensor.shape) != rank:
             raise ArgumentValueError(
-                f"argument {param.name}: expected {rank} dimensions, found shape "
+                f"argument '{param.name}': expected {rank} dimensions, got shape "
                 f"{tuple(tensor.shape)}",
                 param.span,
             )
         shape = self._expected(m, param, [e for e, _ in self._extents[param][:rank]])
         if list(tensor.shape) != shape:
             raise ArgumentValueError(
-                f"argument {param.name}: expected shape {_show(param.shape, shape)}, found "
+                f"argument '{param.name}': expected shape {_show(param.shape, shape)}, got "
                 f"{tuple(tensor.shape)}",
                 param.span,
             )
@@ -174,7 +180,7 @@ class Signature:
         for extent, want, found in zip(shape, wanted, tensor.strides, strict=True):
             if extent != 1 and want != found:
                 raise ArgumentValueError(
-                    f"argument {param.name}: expected strides {tuple(wanted)}, found "
+                    f"argument '{param.name}': expected strides {tuple(wanted)}, got "
                     f"{tuple(tensor.strides)}" + ("" if strided else "; pass a contiguous tensor"),
                     param.span,
                 )
@@ -185,8 +191,8 @@ class Signature:
             if missing:
                 name = next(iter(missing)).name
                 raise ArgumentValueError(
-                    f"argument {param.name}: no value of {name} gives the sizes of the arguments; "
-                    f"expected an extent or stride {expr}",
+                    f"argument '{param.name}': no value of {name} gives the sizes of the "
+                    f"arguments; expected an extent or stride {expr}",
                     param.span,
                 )
         return [int(self._code.index(expr)(m)) for expr in exprs]
@@ -205,7 +211,7 @@ class Signature:
         per_byte = _elements_a_byte(dtype)
         if per_byte > 1 and (not shape or shape[-1] % per_byte):
             raise ArgumentValueError(
-                f"output {param.name}: the last extent of {dtype.name} must be even, found {shape}",
+                f"output '{param.name}': the last extent of {dtype.name} must be even, got {shape}",
                 param.span,
             )
         physical = [*shape[:-1], shape[-1] // per_byte] if shape else []
@@ -236,11 +242,18 @@ class _Tensor:
             address = value.__array_interface__["data"][0]
         elif type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "data_ptr"):
             value = value.detach()
+            if value.is_meta or str(value.layout) != "torch.strided":
+                found = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
+                raise ArgumentTypeError(
+                    f"argument '{param.name}': expected a dense tensor with memory, got a {found} "
+                    "tensor",
+                    param.span,
+                )
             kind, itemsize = str(value.dtype).removeprefix("torch."), value.element_size()
             shape, strides, address = list(value.shape), list(value.stride()), value.data_ptr()
         else:
             raise ArgumentTypeError(
-                f"argument {param.name}: expected a tensor, found {type(value).__name__}",
+                f"argument '{param.name}': expected a tensor, got {type(value).__name__}",
                 param.span,
             )
         bits = 8 * itemsize
@@ -260,7 +273,7 @@ class _Tensor:
         if kind not in accepted:
             stored = f" (stored as {' or '.join(accepted)})" if wanted.packed else ""
             raise ArgumentTypeError(
-                f"argument {param.name}: expected dtype {wanted.name}{stored}, found {kind}",
+                f"argument '{param.name}': expected dtype {wanted.name}{stored}, got {kind}",
                 param.span,
             )
         return wanted
