@@ -14,10 +14,11 @@ PACKAGE = ROOT / "tilelang"
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name: the module it comes from and where the statement stands."""
+    """One imported name: the module it comes from and the lines of the statement."""
 
     module: str
     line: int
+    last_line: int
     in_function: bool
     star: bool
 
@@ -88,14 +89,14 @@ def imports(module: Module) -> Iterator[Import]:
     for node, inside in _statements(module.tree, False):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(alias.name, node.lineno, inside, False)
+                yield Import(alias.name, node.lineno, node.end_lineno, inside, False)
             continue
         assert isinstance(node, ast.ImportFrom)
         source = _absolute(module, node)
         for alias in node.names:
             submodule = f"{source}.{alias.name}"
             target = submodule if submodule in modules() else source
-            yield Import(target, node.lineno, inside, alias.name == "*")
+            yield Import(target, node.lineno, node.end_lineno, inside, alias.name == "*")
 
 
 def internal_imports(module: Module) -> Iterator[Import]:

@@ -92,11 +92,11 @@ def test_imports_inside_functions_give_a_reason():
         for found in sorted(imports(module), key=lambda found: found.line):
             # One comment, on the line or above it, covers a run of adjacent imports.
             if found.in_function and found.line - previous > 1:
-                near = lines[found.line - 2 : found.line]
+                near = lines[found.line - 2 : found.last_line]
                 if not any("#" in line for line in near):
                     silent.append(f"{module.at(found.line)}: import of {found.module}")
             if found.in_function:
-                previous = found.line
+                previous = found.last_line
     assert not silent, "say why, in a comment on or above the line:\n" + "\n".join(silent)
 
 
