@@ -40,7 +40,7 @@ def _each(name: str, rewrite: Callable[[T.PrimFunc], T.PrimFunc]) -> Callable[[I
 
 
 def _lower_ops(mod: IRModule, target: Target) -> IRModule:
-    ctx = Lowering(features_of(target))
+    ctx = Lowering(features_of(target), blocked=_is_llvm(target))
     return _each("ops", lambda func: lower_element_updates(lower_tile_ops(func, ctx)))(mod)
 
 

@@ -79,7 +79,45 @@ def lower_gemm(call: TileCall, ctx: Lowering) -> T.Stmt:
         lambda i, j, value: store(c, [*lead_c, i, j], value, call.span),
         attrs.clear_accum,
     )
-    return T.stmt_seq(*prologue, *_panels(problem, ctx))
+    panels = _panels(problem, ctx) if ctx.blocked else _row_updates(problem)
+    return T.stmt_seq(*prologue, *panels)
+
+
+def _row_updates(p: _Problem) -> Iterator[T.Stmt]:
+    """Plain loops: a row of the accumulator is updated with one element of A at a time.
+
+    What a C compiler vectorises well and translates fast; register blocks take it minutes.
+    """
+    pack = alloc("b_pack", [p.k, p.n], p.dtype)
+    row = alloc("row", [p.n], p.dtype)
+
+    def one(at: list[ir.Expr]) -> T.Stmt:
+        i = at[0]
+        start = T.const(0, p.dtype)
+        left = T.Var("left", ir.PrimType(p.dtype))
+
+        def update(k: ir.Var) -> T.Stmt:
+            step = nest(
+                [p.n],
+                lambda j: T.BufferStore(row, row[j[0]] + left * pack[k, j[0]], j),
+                None,
+            )
+            return T.SeqStmt([T.Bind(left, p.a(i, k)), step])
+
+        return T.SeqStmt(
+            [
+                nest(
+                    [p.n], lambda j: T.BufferStore(row, start if p.clear else p.c(i, j[0]), j), None
+                ),
+                serial(p.k, update),
+                nest([p.n], lambda j: p.store_c(i, j[0], row[j[0]]), None),
+            ]
+        )
+
+    yield T.AllocBuffer(pack)
+    yield T.AllocBuffer(row)
+    yield nest([p.k, p.n], lambda at: T.BufferStore(pack, p.b(at[0], at[1]), at), None)
+    yield nest([p.m], one, None, parallel=False)
 
 
 def _size(extent: Any) -> int:

@@ -29,9 +29,18 @@ Body = Callable[[list[ir.Expr]], T.Stmt]
 
 @dataclass(frozen=True)
 class Lowering:
-    """What the body of an op may ask about the machine."""
+    """What the body of an op may ask about the machine and the code generator.
+
+    Parameters
+    ----------
+    features : Features
+        Of the target's CPU.
+    blocked : bool
+        Whether the code generator keeps explicit vectors and register blocks in registers.
+    """
 
     features: Features
+    blocked: bool = True
 
     @property
     def vector_registers(self) -> int:
