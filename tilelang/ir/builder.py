@@ -172,11 +172,12 @@ class Builder:
 
     def pop(self, frame: Frame) -> list[T.Stmt]:
         """Close the construct ``frame`` and return the statements of its body."""
-        if not self.frames or self.frames[-1] is not frame:
+        open_frame = self.frames[-1] if self.frames else frame
+        if open_frame is not frame:
             raise TraceError(
-                f"a run-time '{self.frames[-1].kind if self.frames else frame.kind}' block was "
-                "left by an exception or a jump; the trace cannot go on",
-                frame.span,
+                f"a run-time '{open_frame.kind}' block was left by an exception or a jump; the "
+                "trace cannot go on",
+                open_frame.span,
             )
         self.frames.pop()
         return self._blocks.pop().finish()

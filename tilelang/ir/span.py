@@ -24,6 +24,7 @@ _INTERNAL_PREFIXES = tuple(
 _STANDARD_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _INSTALLED = ("site-packages", "dist-packages")
 _NATIVE = (".cc", ".cpp", ".h", ".pxi", ".pyx")  # frames that tvm_ffi adds to tracebacks
+_GENERATED = ("<frozen", "<string>", "<attrs", "<unknown>")
 _CACHE_LIMIT = 65536
 
 _internal: dict[str, bool] = {}
@@ -41,7 +42,7 @@ def is_user_file(filename: str) -> bool:
 
 
 def _is_internal(filename: str) -> bool:
-    if filename.startswith(("<frozen", "<string>", "<attrs")) or filename.endswith(_NATIVE):
+    if filename.startswith(_GENERATED) or filename.endswith(_NATIVE):
         return True
     if filename.startswith(_INTERNAL_PREFIXES):
         return True

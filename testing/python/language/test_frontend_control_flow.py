@@ -298,6 +298,24 @@ def test_rebinding_that_nobody_reads_is_fine():
     assert binds(f) == ["v", "v", "v"]
 
 
+def test_rebinding_first_is_not_carried():
+    @T.prim_func
+    def f(A: Ints, B: Ints):
+        with T.Kernel(1):
+            acc, base = 0, None
+            for i in range(4):
+                acc = 0
+                if A.shape[0] > 3:
+                    base = 1
+                else:
+                    base = 2
+                for k in (1, 2):
+                    acc = acc + A[k] * base
+                B[i] = acc + i
+
+    assert run_ints(f)[:4] == [3, 4, 5, 6]
+
+
 def test_loop_carried_value_refused():
     with refused(TraceError, "'s'", "carried", "T.alloc_var"):
 

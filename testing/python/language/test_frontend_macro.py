@@ -113,6 +113,19 @@ def test_a_slice_as_a_reference():
     assert run_ints(f) == [3] * 16
 
 
+def test_old_spelling_of_a_reference():
+    @T.macro
+    def bump(x: T.Var, by: T.Var):
+        x = x + by
+
+    @T.prim_func
+    def f(A: Ints, B: Ints, n: T.int32):
+        with T.Kernel(1):
+            bump(B[2], n)
+
+    assert run_ints(f, 4)[2] == 4
+
+
 def test_values_without_ref_are_snapshots():
     @T.macro
     def change(x):

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TVM = tuple(
     os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (tvm, tvm_ffi)
 )
-_NATIVE = (".cc", ".h", ".cpp", ".pxi", ".pyx")
+_NATIVE = (".cc", ".h", ".cpp", ".pxi", ".pyx", "<unknown>")
 
 
 def _entries(traceback: TracebackType | None) -> list[TracebackType]:

@@ -146,7 +146,7 @@ class EagerFunction:
         """
         values = self._static(static or {})
         session = Session(self.__name__, self._arguments(values), "signature", {})
-        if any(spec is None for spec in session.specs.values()) or not session.specs:
+        if any(spec is None for spec in session.specs.values()):
             trace_signature(self.func, session, values)
         undeclared = [name for name, spec in session.specs.items() if spec is None]
         if undeclared:

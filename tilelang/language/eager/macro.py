@@ -25,7 +25,7 @@ C = TypeVar("C", bound=type)
 
 
 class Ref:
-    """Annotation of a macro parameter that is passed by reference.
+    """Annotation of a macro parameter that is passed by reference. ``T.Var`` is its old spelling.
 
     The argument is a variable of ``T.alloc_var``, an element ``A[i]`` or a slice; assigning to the
     parameter stores to it. The index is evaluated at the call.
@@ -56,6 +56,12 @@ def _reference(name: str, value: Any) -> Any:
     )
 
 
+def _names(annotation: Any, kind: type, text: str) -> bool:
+    return annotation is kind or (
+        isinstance(annotation, str) and annotation.rpartition(".")[2] == text
+    )
+
+
 class Macro:
     """A function that is traced into each of its callers. Methods work too."""
 
@@ -65,11 +71,9 @@ class Macro:
         self.func = func
         self.outside = outside  # whether it may be called outside a kernel, as a plain function
         self.signature = inspect.signature(func)
-        self._refs = {
-            name
-            for name, kind in func.__annotations__.items()
-            if kind is Ref or (isinstance(kind, str) and kind.rpartition(".")[2] == "Ref")
-        }
+        kinds = func.__annotations__.items()
+        self._refs = {name for name, kind in kinds if _names(kind, Ref, "Ref")}
+        self._old_refs = {name for name, kind in kinds if _names(kind, ir.Var, "Var")}
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -95,7 +99,7 @@ class Macro:
         return result
 
     def _argument(self, name: str, value: Any) -> Any:
-        if name in self._refs:
+        if name in self._refs or (name in self._old_refs and isinstance(value, ir.TensorLoad)):
             return _reference(name, value)
         if isinstance(value, ir.Expr) and not isinstance(value, ir.Var) and not is_constant(value):
             return evaluate_once(name, value)

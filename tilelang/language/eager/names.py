@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["RUNTIME", "SCOPE", "Names", "assigned", "function_names", "has_call", "target_names"]
+__all__ = [
+    "RUNTIME",
+    "SCOPE",
+    "Names",
+    "assigned",
+    "exposed",
+    "function_names",
+    "has_call",
+    "target_names",
+]
 
 #: The name of the run-time support module inside rewritten functions, and of the scope object.
 #: They end with underscores so that classes do not mangle them.
@@ -119,3 +128,51 @@ def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 def has_call(node: ast.AST) -> bool:
     """Whether evaluating ``node`` calls something (and so may allocate a buffer to be named)."""
     return any(isinstance(child, ast.Call) for child in ast.walk(node))
+
+
+def exposed(body: Iterable[ast.stmt]) -> set[str]:
+    """Names that ``body`` may read before it assigns them itself."""
+    found: set[str] = set()
+    _read_before(body, set(), found)
+    return found
+
+
+def _read_before(body: Iterable[ast.stmt], bound: set[str], found: set[str]) -> set[str]:
+    """Add to ``found`` what is read while not ``bound``; returns what is bound for sure after."""
+    for node in body:
+        if isinstance(node, ast.If):
+            _expression(node.test, bound, found)
+            then = _read_before(node.body, set(bound), found)
+            bound |= then & _read_before(node.orelse, set(bound), found)
+        elif isinstance(node, ast.For):
+            _expression(node.iter, bound, found)
+            inside = bound | {name for name, _ in target_names(node.target)}
+            _read_before(node.body, inside, found)
+            _read_before(node.orelse, set(bound), found)
+        elif isinstance(node, ast.While):
+            _expression(node.test, bound, found)
+            _read_before(node.body, set(bound), found)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                _expression(item.context_expr, bound, found)
+                if item.optional_vars is not None:
+                    bound |= {name for name, _ in target_names(item.optional_vars)}
+            bound |= _read_before(node.body, bound, found)
+        else:
+            _expression(node, bound, found)
+            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+                bound |= {name for name, _ in _bound_by(node)}
+    return bound
+
+
+def _expression(node: ast.AST, bound: set[str], found: set[str]) -> None:
+    """The names that an expression or a simple statement reads (or may read when called)."""
+    if isinstance(node, ast.AugAssign):
+        found |= {name for name, _ in target_names(node.target)} - bound
+    for child in ast.walk(node):
+        if (
+            isinstance(child, ast.Name)
+            and isinstance(child.ctx, ast.Load)
+            and child.id not in bound
+        ):
+            found.add(child.id)

@@ -30,6 +30,7 @@ from tilelang.language.eager.names import (
     RUNTIME,
     SCOPE,
     assigned,
+    exposed,
     function_names,
     has_call,
 )
@@ -305,7 +306,9 @@ class Rewriter(ExpressionRewriter):
         self, opened: ast.expr, target: ast.expr, names: dict[str, int], node: ast.For | ast.While
     ) -> Body:
         handle = self._temporary()
-        self.loops.append((handle, {name: k for k, name in enumerate(names)}))
+        carried = exposed(node.body)
+        positions = {name: k for k, name in enumerate(names) if name in carried}
+        self.loops.append((handle, positions))
         self._handles.append(handle)
         body = self.block(node.body)
         self._handles.pop()
