@@ -142,7 +142,12 @@ def _accesses(body: Any) -> list[_Access]:
             (ir.Call, on_call),
         ],
     )
-    return [a for a in found if not a.buffer.scope().startswith(("local.var", "local.reducer"))]
+    return [a for a in found if not _is_private(a.buffer.scope())]
+
+
+def _is_private(scope: str) -> bool:
+    """Whether every iteration may use the buffer as scratch of its own."""
+    return scope in ("local", "local.var") or scope.startswith("local.reducer")
 
 
 def _evaluate_all(indices: tuple[Any, ...], points: dict[ir.Var, np.ndarray]) -> np.ndarray | None:

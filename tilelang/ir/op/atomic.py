@@ -58,9 +58,13 @@ class AtomicAttrs(TileAttrs):
 
 
 def combine(kind: str, old: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The new value of an element, elementwise over arrays of one dtype."""
+    """The new value of an element, elementwise over arrays of one dtype.
+
+    Sums of floats narrower than float32 come back as float32, for the caller to round.
+    """
     if kind == "add":
-        return old + value
+        narrow = old.dtype.itemsize < 4 and old.dtype.kind not in "iub"
+        return old.astype(np.float32) + value.astype(np.float32) if narrow else old + value
     if kind == "or":
         return old | value
     if kind == "store":
