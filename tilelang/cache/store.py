@@ -93,6 +93,7 @@ class DirectoryStore:
         self._staging = root / namespace / ".staging"
         self._total: int | None = None
         self._writes = 0
+        self._warned = False
 
     def path(self, key: str) -> Path:
         """Where the entry of ``key`` lies or would lie."""
@@ -144,7 +145,9 @@ class DirectoryStore:
             if staging is not None:
                 shutil.rmtree(staging, ignore_errors=True)
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                logger.warning("kernel not cached in %s: %s", self._entries, error)
+                level = logging.DEBUG if self._warned else logging.WARNING
+                logger.log(level, "kernel not cached in %s: %s", self._entries, error)
+                self._warned = True
             return False
         except BaseException:  # Ctrl-C while writing: leave no half-written folder behind
             if staging is not None:
