@@ -17,6 +17,7 @@ Defaults of compile-time parameters are filled in. Sizes that no argument determ
 """
 
 from __future__ import annotations
+import __future__
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ from tilelang.ir.span import user_frame
 from tilelang.language.eager.failures import short_traceback
 from tilelang.language.eager.resolve import Resolver, declared_in_body
 from tilelang.language.eager.session import ArgumentSpec, Session
-from tilelang.language.eager.source import function_span
+from tilelang.language.eager.source import code_of, function_span
 from tilelang.language.eager.tracer import (
     check_parameters,
     evaluate_annotation,
@@ -88,8 +89,8 @@ class EagerFunction:
         self.__name__ = func.__name__
         self.python_signature = check_parameters(func, var_keywords=True)
         frame = user_frame(2)
-        texts = any(isinstance(a, str) for a in func.__annotations__.values())
-        self._namespace = dict(frame.f_locals) if texts and frame is not None else {}
+        delayed = code_of(func).co_flags & __future__.annotations.compiler_flag
+        self._namespace = dict(frame.f_locals) if delayed and frame is not None else {}
         resolver = Resolver(func)
         in_body = {
             name
@@ -145,7 +146,7 @@ class EagerFunction:
             If a compile-time parameter without default is missing.
         """
         values = self._static(static or {})
-        session = Session(self.__name__, self._arguments(values), "signature", {})
+        session = Session(self.__name__, self._arguments(values), "signature", {}, self._namespace)
         if any(spec is None for spec in session.specs.values()):
             trace_signature(self.func, session, values)
         undeclared = [name for name, spec in session.specs.items() if spec is None]
@@ -175,7 +176,7 @@ class EagerFunction:
         """
         values = self._static(static or {})
         sizes = dict(const_values or {})
-        session = Session(self.__name__, self._arguments(values), "trace", sizes)
+        session = Session(self.__name__, self._arguments(values), "trace", sizes, self._namespace)
         program = trace_function(self.func, session, values)
         if unknown := sorted(set(sizes) - session.used_consts):
             raise TypeError(

@@ -10,6 +10,7 @@ __all__ = [
     "RUNTIME",
     "SCOPE",
     "Names",
+    "annotation_names",
     "assigned",
     "exposed",
     "function_names",
@@ -123,6 +124,12 @@ def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, _NESTED):
             yield from _own_nodes(ast.iter_child_nodes(node))
+
+
+def annotation_names(node: ast.FunctionDef) -> set[str]:
+    """The names that declarations in the body of a function mention."""
+    annotations = [n.annotation for n in _own_nodes(node.body) if isinstance(n, ast.AnnAssign)]
+    return {n.id for a in annotations for n in ast.walk(a) if isinstance(n, ast.Name)}
 
 
 def has_call(node: ast.AST) -> bool:

@@ -88,4 +88,4 @@ def _trace(func: Callable[..., Any]) -> T.PrimFunc:
             )
         else:
             constants[name] = parameter.annotation
-    return trace_function(func, Session(func.__name__, arguments), constants)
+    return trace_function(func, Session(func.__name__, arguments, namespace=namespace), constants)

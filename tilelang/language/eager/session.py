@@ -70,6 +70,8 @@ class Session:
         In the first one the trace stops as soon as all arguments are declared.
     consts : mapping, optional
         Values of ``T.const`` sizes; None means that ``T.const`` is not available.
+    namespace : mapping, optional
+        The names around the definition of the function.
     """
 
     def __init__(
@@ -78,7 +80,9 @@ class Session:
         arguments: Mapping[str, ArgumentSpec | None],
         phase: Literal["signature", "trace"] = "trace",
         consts: Mapping[str, int] | None = None,
+        namespace: Mapping[str, Any] | None = None,
     ) -> None:
+        self.namespace = namespace
         self.function = function
         self.phase = phase
         self.entered = False

@@ -7,8 +7,10 @@ kernel many times pays for the rewrite once.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
+import builtins
 import inspect
 import itertools
 import linecache
@@ -16,18 +18,21 @@ import sys
 import tokenize
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import make_span, user_span
-from tilelang.language.eager.names import RUNTIME
+from tilelang.language.eager.names import RUNTIME, annotation_names
 from tilelang.language.eager.rewrite import Rewriter
 
 __all__ = ["code_of", "function_span", "parse_function", "rewrite_function"]
 
 _rewritten: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
 _parsed: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
+
+
+_MISSING = object()
 
 
 def function_span(func: Callable[..., Any]) -> Any:
@@ -51,17 +56,25 @@ def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:
     return tree
 
 
-def rewrite_function(func: Callable[..., Any], runtime: Any) -> Callable[..., Any]:
-    """The twin of ``func`` that builds IR through ``runtime`` instead of computing."""
+def rewrite_function(
+    func: Callable[..., Any], runtime: Any, namespace: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """The twin of ``func`` that builds IR through ``runtime`` instead of computing.
+
+    ``namespace`` has the names around the definition of ``func``, for declarations in its body that
+    ``from __future__ import annotations`` hides from Python.
+    """
     original = code_of(func)
     code = _rewritten.get(original)
     if code is None:
-        tree = Rewriter(original.co_filename, original.co_freevars).rewrite(_parse(func, original))
-        code = _rewritten[original] = _compile(func, tree)
+        code = _rewritten[original] = _rewrite(func, original)
     cells = dict(zip(original.co_freevars, func.__closure__ or (), strict=True))
     cells[RUNTIME] = types.CellType(runtime)
-    missing = [name for name in code.co_freevars if name not in cells]
-    assert not missing, f"{func.__qualname__}: no cell for {missing}"
+    for name in code.co_freevars:
+        if name not in cells:
+            around = {} if namespace is None else namespace
+            value = around.get(name, func.__globals__.get(name, _MISSING))
+            cells[name] = types.CellType() if value is _MISSING else types.CellType(value)
     twin = types.FunctionType(
         code,
         func.__globals__,
@@ -127,16 +140,27 @@ def _parse(func: Callable[..., Any], code: types.CodeType) -> ast.FunctionDef:
     return node
 
 
-def _compile(func: Callable[..., Any], tree: ast.FunctionDef) -> types.CodeType:
-    """Compile ``tree`` nested so that its free names and private names resolve as in the "
-    "original."""
+def _rewrite(func: Callable[..., Any], code: types.CodeType) -> types.CodeType:
+    tree = _parse(func, code)
+    hidden: set[str] = set()
+    if code.co_flags & __future__.annotations.compiler_flag:
+        own = {*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names}
+        hidden = annotation_names(tree) - own - set(dir(builtins))
+    free = [name for name in code.co_freevars if name != "__class__"]
+    rewriter = Rewriter(code.co_filename, (*code.co_freevars, *hidden))
+    return _compile(func, rewriter.rewrite(tree), [RUNTIME, *free, *sorted(hidden)])
+
+
+def _compile(
+    func: Callable[..., Any], tree: ast.FunctionDef, names: Sequence[str]
+) -> types.CodeType:
+    """Compile ``tree`` where its free names and private names resolve as in the original."""
     code = func.__code__
     inner: ast.stmt = tree
     owner = _enclosing_class(func.__qualname__)
     if owner is not None:  # keep the mangling of __names
         inner = ast.ClassDef(owner, bases=[], keywords=[], body=[tree], decorator_list=[])
-    free = [name for name in code.co_freevars if name != "__class__"]
-    arguments = [ast.arg(name) for name in (RUNTIME, *free)]
+    arguments = [ast.arg(name) for name in names]
     outer = ast.FunctionDef(
         "__outer__",
         ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[]),

@@ -76,7 +76,7 @@ def evaluate_annotation(
 def _run(
     func: Callable[..., Any], session: Session, values: Mapping[str, Any]
 ) -> tuple[Builder, Any]:
-    twin = rewrite_function(func, runtime)
+    twin = rewrite_function(func, runtime, session.namespace)
     if current_or_none() is None:
         logic.reset()
     builder = Builder(session.function, session)
