@@ -20,12 +20,16 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.action == "clear":
         before = clear_cache()
-        print(f"removed {before.entries} kernels ({_size(before.size_bytes)}) from {before.root}")
+        _say(f"removed {before.entries} kernels ({_size(before.size_bytes)}) from {before.root}")
         return 0
     info = cache_info()
     bound = _size(info.max_bytes) if info.max_bytes else "unbounded"
-    print(f"{info.root}: {info.entries} kernels, {_size(info.size_bytes)} of {bound}")
+    _say(f"{info.root}: {info.entries} kernels, {_size(info.size_bytes)} of {bound}")
     return 0
+
+
+def _say(text: str) -> None:
+    print(text)  # noqa: T201  (the output of the command)
 
 
 def _size(count: float) -> str:

@@ -22,6 +22,7 @@ import tvm
 import tvm_ffi
 from tvm import ir
 
+from tilelang.errors import CacheError
 from tilelang.version import __version__
 
 __all__ = ["host_cpu", "kernel_key", "namespace", "program_text", "source_digest"]
@@ -46,11 +47,14 @@ def program_text(program: Any, *, with_spans: bool = False) -> str:
 
     Raises
     ------
-    Exception
+    CacheError
         If the program holds an object that cannot be serialised (an attribute with an arbitrary
         Python object); such a program has no key.
     """
-    text: str = ir.save_json(program)
+    try:
+        text: str = ir.save_json(program)
+    except TypeError as error:
+        raise CacheError(f"the program cannot be serialised: {error}") from error
     if with_spans:
         return text
     return _SOURCE_NAME.sub("{}", _SPAN.sub("{}", text))

@@ -15,6 +15,7 @@ from tilelang.backend import create_backend_context
 from tilelang.backend.target import TargetLike
 from tilelang.cache import kernel_store
 from tilelang.env import env
+from tilelang.errors import BackendError, CacheError
 from tilelang.jit.adapter import KernelAdapter, KernelBundle, find_adapter
 from tilelang.jit.diagnostics import Phases
 from tilelang.jit.interrupt import interruptible
@@ -150,7 +151,8 @@ def compile_request(request: CompileRequest, phases: Phases | None = None) -> JI
 def _cache_key(request: CompileRequest) -> str | None:
     try:
         return request.key()
-    except Exception as error:  # an attribute that cannot be serialised: compile without a cache
+    except (CacheError, BackendError) as error:
+        # Not serialisable, or without an adapter, which lowering reports better: no cache.
         logger.debug("kernel '%s' has no cache key: %s", request.name, error)
         return None
 
@@ -164,7 +166,7 @@ def _from_disk(request: CompileRequest, key: str, phases: Phases) -> JITKernel |
     try:
         bundle = KernelBundle.from_files(entry.files, entry.directory)
         return _load(request, bundle, key, phases, from_cache=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         # The files are what was written, yet they do not load: another loader, a vanished folder.
         logger.warning("cached kernel '%s' does not load (%s), rebuilding", request.name, error)
         store.remove(key)
@@ -172,16 +174,15 @@ def _from_disk(request: CompileRequest, key: str, phases: Phases) -> JITKernel |
 
 
 def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKernel:
-    from tilelang.engine.lower import (
-        lower_with_context,
-    )  # the compiler proper; a cache hit needs none
+    # The compiler proper; a kernel from the cache needs none of it.
+    from tilelang.engine.lower import lower_with_context
 
     if env.is_print_on_compilation_enabled():
         logger.info("compiling kernel '%s' for %s", request.name, request.context.target)
     with interruptible():
         with PassContext(request.pass_configs):
             artifact = lower_with_context(request.func, request.context, phases.add)
-        # Looked up after lowering: a backend to come has no adapter yet, and says so when it lowers.
+        # Looked up after lowering: a backend to come has no adapter yet and says so there.
         adapter = find_adapter(request.context.execution_backend.name)
         with phases("build"):
             bundle = adapter.build(artifact, request.compile_flags)

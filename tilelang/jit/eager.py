@@ -165,7 +165,8 @@ def _size(name: str, spec: Any, source: ConstSource, tensor: Any) -> int:
     shape = getattr(tensor, "shape", None)
     if shape is None:
         raise ArgumentTypeError(
-            f"{name}(): argument '{source.argument}' must be a tensor, found {type(tensor).__name__}"
+            f"{name}(): argument '{source.argument}' must be a tensor, "
+            f"found {type(tensor).__name__}"
         )
     rank = len(spec.shape)
     if len(shape) != rank:
@@ -186,7 +187,7 @@ def _device_type(binding: Binding, names: tuple[str, ...]) -> str | None:
     for name in names:
         device = getattr(binding.values.get(name), "device", None)
         if isinstance(device, torch.device):
-            return device.type
+            return str(device.type)
     return None
 
 
@@ -218,7 +219,7 @@ def make_call(impl: EagerJIT) -> tuple[Callable[..., Any], Callable[..., Hashabl
     quiet = "not _tl_extra and not _tl_compiling()"
     if by_device:
         quiet += " and _tl_target(True) is None"
-    positional = [p.name for p in named if p.kind is not p.KEYWORD_ONLY]
+    placed = "".join(f"{p.name}, " for p in named if p.kind is not p.KEYWORD_ONLY)
     keywords = "".join(f"{p.name}={p.name}, " for p in named if p.kind is p.KEYWORD_ONLY)
     text = f"""
 def _tl_call(_tl_self, {declared}**_tl_extra):
@@ -231,8 +232,8 @@ def _tl_call(_tl_self, {declared}**_tl_extra):
             try:
                 return _tl_run({runtime})
             except RuntimeError as _tl_error:
-                raise _tl_explain(_tl_error, {impl.func.__name__!r}, _tl_names, ({runtime})) from None
-    return _tl_slow(_tl_self, ({"".join(f"{n}, " for n in positional)}), dict({keywords}**_tl_extra))
+                raise _tl_explain(_tl_error, _tl_name, _tl_names, ({runtime})) from None
+    return _tl_slow(_tl_self, ({placed}), dict({keywords}**_tl_extra))
 
 def _tl_key({declared}**_tl_extra):
     return {key}
@@ -244,9 +245,10 @@ def _tl_key({declared}**_tl_extra):
         "_tl_target": _target_api.TargetCurrent,
         "_tl_defaults": defaults,
         "_tl_explain": explain_failure,
+        "_tl_name": impl.func.__name__,
         "_tl_names": function.runtime_names,
     }
-    exec(compile(text, f"<call of {impl.func.__qualname__}>", "exec"), scope)  # noqa: S102
+    exec(compile(text, f"<call of {impl.func.__qualname__}>", "exec"), scope)
     call = scope["_tl_call"]
     call.__name__, call.__qualname__ = impl.func.__name__, impl.func.__qualname__
     return call, scope["_tl_key"]

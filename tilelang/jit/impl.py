@@ -199,7 +199,7 @@ def checked_program(value: Any, func: Callable[..., Any]) -> T.PrimFunc:
     if not isinstance(value, T.PrimFunc):
         raise TraceTypeError(
             f"{func.__qualname__} is decorated with @tilelang.jit and returned "
-            f"{type(value).__name__}; a lazy function returns a @T.prim_func, an eager one declares "
-            "tensors (A: T.Tensor(...)) and opens T.Kernel itself"
+            f"{type(value).__name__}; a lazy function returns a @T.prim_func, an eager one "
+            "declares tensors (A: T.Tensor(...)) and opens T.Kernel itself"
         )
     return value

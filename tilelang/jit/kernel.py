@@ -245,7 +245,7 @@ class JITKernel:
 
     def show_source(self, which: Which = "kernel") -> None:
         """Print the device code, the host code or both."""
-        print(self._source(which))
+        print(self._source(which))  # noqa: T201  (what it is for)
 
     def print_source_code(self, which: Which = "kernel", file: str | Path | None = None) -> None:
         """Print the source, or write it to ``file``. An older spelling of :meth:`show_source`."""
@@ -273,7 +273,7 @@ class JITKernel:
 
     def show_ptx(self) -> None:
         """Print the PTX of a CUDA kernel."""
-        print(self._disassembly("ptx"))
+        print(self._disassembly("ptx"))  # noqa: T201
 
     def export_ptx(self, path: str | Path) -> None:
         """Write the PTX of a CUDA kernel to a file."""
@@ -281,7 +281,7 @@ class JITKernel:
 
     def show_sass(self) -> None:
         """Print the machine code of a CUDA kernel."""
-        print(self._disassembly("sass"))
+        print(self._disassembly("sass"))  # noqa: T201
 
     def export_sass(self, path: str | Path) -> None:
         """Write the machine code of a CUDA kernel to a file."""

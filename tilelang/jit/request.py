@@ -189,7 +189,8 @@ def _mapping(value: Any) -> Mapping[Any, Any]:
         return {}
     if not isinstance(value, Mapping):
         normalize_pass_configs(value)  # raises the error for this mistake
-    return value
+    found: Mapping[Any, Any] = value
+    return found
 
 
 def _flags(value: CompileFlags) -> tuple[str, ...]:

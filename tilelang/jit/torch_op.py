@@ -1,9 +1,9 @@
 """Kernels inside ``torch.compile``: a torch operator that launches any kernel.
 
 Dynamo cannot look into a native call, so a kernel called while a graph is captured goes through
-``torch.ops.tilelang.launch_<number of outputs>``, or ``update_<number>`` if it writes arguments. The
-operator names the kernel by its content key, never by a counter: graphs are cached on disk by what
-they contain. Arguments travel sorted by kind, because an operator's schema is fixed: integers,
+``torch.ops.tilelang.launch_<number of outputs>``, or ``update_<number>`` if it writes arguments.
+The operator names the kernel by its content key, never by a counter: graphs are cached on disk by
+what they contain. Arguments travel sorted by kind, because an operator's schema is fixed: integers,
 floats, tensors read, tensors written.
 """
 

@@ -1,4 +1,4 @@
-"""``tilelang.compile`` and ``par_compile``: outputs, configurations, flags, where kernels come from."""
+"""``compile`` and ``par_compile``: outputs, configurations, flags, where kernels come from."""
 
 import gc
 
@@ -181,6 +181,13 @@ def test_whoever_watches_the_passes_gets_no_cached_kernel(add_factory, tmp_path)
     configs = {"tl.enable_dump_ir": True, "tl.dump_ir_path": str(tmp_path)}
     first, second = (tilelang.compile(add_factory(), pass_configs=configs) for _ in range(2))
     assert not first.from_cache and not second.from_cache
+
+
+def test_a_program_without_a_key_is_compiled_all_the_same(add_factory):
+    program = add_factory().with_attr("note", object())
+    kernel = tilelang.compile(program, out_idx=-1)
+    a, b = inputs()
+    assert torch.equal(kernel(a, b), a + b) and not kernel.from_cache
 
 
 def test_par_compile_keeps_the_order(add_factory):

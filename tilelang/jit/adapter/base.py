@@ -22,7 +22,7 @@ from tilelang.engine.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from tilelang.backend import BackendContext
-    from tilelang.engine import CompiledArtifact
+    from tilelang.engine.artifact import CompiledArtifact
 
 __all__ = ["KernelAdapter", "KernelBundle"]
 

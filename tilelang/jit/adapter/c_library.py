@@ -92,10 +92,8 @@ def compile_c(source: str, flags: Sequence[str] = ()) -> bytes:
         text, library = folder / "kernel.c", folder / "kernel.so"
         text.write_text(source, encoding="utf-8")
         # Libraries come last: a linker drops those that nothing before them needs.
-        _run(
-            [*c_compiler(), *_FLAGS, *_includes(), *flags, str(text), "-o", str(library)]
-            + ["-lm", *_libraries()]
-        )
+        inputs = [*_FLAGS, *_includes(), *flags, str(text)]
+        _run([*c_compiler(), *inputs, "-o", str(library), "-lm", *_libraries()])
         return library.read_bytes()
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-
-import tvm_ffi
 
 from tilelang._native import make_cpu_launcher
 from tilelang.engine.launch_plan import LaunchPlan
@@ -12,6 +11,8 @@ from tilelang.engine.launch_plan import LaunchPlan
 __all__ = ["cpu_launcher"]
 
 
-def cpu_launcher(plan: LaunchPlan, module: Any) -> tvm_ffi.Function:
+def cpu_launcher(plan: LaunchPlan, module: Any) -> Callable[..., Any]:
     """The callable of ``plan`` over the workers of a loaded module (``module[entry]``)."""
-    return make_cpu_launcher(plan, [module[kernel.entry] for kernel in plan.kernels])
+    workers = [module[kernel.entry] for kernel in plan.kernels]
+    launcher: Callable[..., Any] = make_cpu_launcher(plan, workers)
+    return launcher

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tvm_ffi
 
 from tilelang.cache.key import host_cpu
+from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
 from tilelang.jit.adapter.c_library import (
     c_compiler_stamp,
     compile_c,
     link_library,
     load_library,
 )
-from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
 from tilelang.jit.adapter.launcher import cpu_launcher
 
 if TYPE_CHECKING:
     from tilelang.backend import BackendContext
-    from tilelang.engine import CompiledArtifact
+    from tilelang.engine.artifact import CompiledArtifact
 
 __all__ = ["ADAPTER", "TVMFFIAdapter"]
 
