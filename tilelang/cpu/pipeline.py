@@ -18,6 +18,7 @@ from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
 from tilelang.cpu.transform.sequential import sequential_loops
 from tilelang.cpu.transform.storage import plan_storage
 from tilelang.cpu.transform.threads import split_thread_program
+from tilelang.cpu.transform.vectorize import vectorize_parallel
 from tilelang.cpu.transform.worker import block_loop, make_worker, pointer_body
 from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
@@ -52,6 +53,13 @@ def _pack(mod: IRModule) -> IRModule:
         functions[f"__tvm_ffi_{name}"] = worker
         functions[f"{name}_body"] = body
     return tvm.IRModule(functions)
+
+
+def _vectorize_parallel(mod: IRModule, target: Target) -> IRModule:
+    if not _is_llvm(target):
+        return mod
+    features = features_of(target)
+    return _each("vectorize", lambda func: vectorize_parallel(func, features))(mod)
 
 
 def _vectorize(mod: IRModule, target: Target) -> IRModule:
@@ -90,6 +98,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
     neutral(
         _each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"
     ),
+    PassStep(_vectorize_parallel, "only parallel loops may be reordered", "vectorize_parallel"),
     neutral(_each("sequential_loops", sequential_loops), "parallel nests are spent once guarded"),
     tvm_pass(_P.ConvertSSA, "the guarded and the plain copy of a nest share variables"),
     PassStep(_legalize_numerics, "before anything simplifies", "legalize_numerics"),

@@ -49,6 +49,18 @@ def _combine(kind: str, nan_propagate: bool) -> Combine:
     return lambda a, b: T.Select(T.isnan(a), a, T.Select(T.isnan(b), b, pick(a, b)))
 
 
+def _step(kind: str, nan_propagate: bool, dtype: str) -> Combine:
+    """How a new element enters a partial result, which is never NaN unless NaN propagate.
+
+    A NaN compares false, so one comparison ignores it; the general minimum and maximum need two.
+    """
+    if nan_propagate or kind not in ("max", "min") or not is_float_dtype(dtype):
+        return _combine(kind, nan_propagate)
+    if kind == "max":
+        return lambda partial, element: T.Select(element > partial, element, partial)
+    return lambda partial, element: T.Select(element < partial, element, partial)
+
+
 def _working_dtype(src: ir.TensorRegion, dst: ir.TensorRegion) -> str:
     """Sums of integers wrap in the dtype of the result, everything else in the wider operand."""
     source, target = dtype_of(src), dtype_of(dst)
@@ -63,6 +75,7 @@ def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
     dtype = _working_dtype(src, dst)
     kind = attrs.kind.removeprefix("abs")
     combine = _combine(kind, attrs.nan_propagate)
+    step = _step(kind, attrs.nan_propagate, dtype)
     extents = region_extents(src)
     outer, extent, inner = extents[: attrs.dim], extents[attrs.dim], extents[attrs.dim + 1 :]
 
@@ -92,7 +105,7 @@ def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
                 start,
                 dtype,
                 ctx,
-                combine,
+                step,
                 lambda k: value(at, k, rest),
                 lambda r: finish(at, rest, r),
             )
@@ -105,7 +118,7 @@ def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
                 extent,
                 start,
                 dtype,
-                combine,
+                step,
                 lambda k, rest: value(at, k, rest),
                 lambda rest, r: finish(at, rest, r),
                 call.span,

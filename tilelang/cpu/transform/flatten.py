@@ -11,9 +11,11 @@ from tvm_ffi import structural_map
 
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
 
-__all__ = ["flat_buffer", "flatten_buffers"]
+__all__ = ["TILE_ALIGNMENT", "flat_buffer", "flatten_buffers"]
 
 _INDEX_LIMIT = 2**31
+TILE_ALIGNMENT = 64
+"""Bytes. A tile starts on a cache line, so that no vector access crosses one."""
 _ARITHMETIC = (T.Add, T.Sub, T.Mul)
 
 
@@ -31,7 +33,7 @@ def flat_buffer(buffer: ir.Var) -> ir.Var:
         buffer.name,
         scope=buffer.scope(),
         layout=None,
-        data_alignment=buffer.ty.data_alignment,
+        data_alignment=buffer.ty.data_alignment if buffer.scope() == "global" else TILE_ALIGNMENT,
         span=buffer.span,
     )
 

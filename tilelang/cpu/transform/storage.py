@@ -8,12 +8,11 @@ from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
+from tilelang.cpu.transform.flatten import TILE_ALIGNMENT
 from tilelang.ir.expr import const_int, dtype_of
 
-__all__ = ["ALIGNMENT", "STACK_LIMIT", "plan_storage"]
+__all__ = ["STACK_LIMIT", "plan_storage"]
 
-ALIGNMENT = 64
-"""Bytes. A tile starts on a cache line."""
 STACK_LIMIT = 256 * 1024
 """Bytes of tiles kept on the stack; what does not fit goes to the arena, largest first."""
 
@@ -43,7 +42,7 @@ def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
         if total <= STACK_LIMIT:
             break
         offsets[buffer] = used
-        used += -(-size // ALIGNMENT) * ALIGNMENT
+        used += -(-size // TILE_ALIGNMENT) * TILE_ALIGNMENT
         total -= size
     scratch = T.Var("scratch", "handle")
 

@@ -49,12 +49,17 @@ def _sum(values: np.ndarray, axis: int) -> np.ndarray:
     return values.sum(axis=axis, dtype=values.dtype)
 
 
+# The neutral element takes part, so that a row of NaN alone gives it.
 def _fmax(values: np.ndarray, axis: int) -> np.ndarray:
-    return np.fmax.reduce(values, axis=axis)
+    if values.dtype.kind != "f":
+        return np.maximum.reduce(values, axis=axis)
+    return np.fmax.reduce(values, axis=axis, initial=-np.inf)
 
 
 def _fmin(values: np.ndarray, axis: int) -> np.ndarray:
-    return np.fmin.reduce(values, axis=axis)
+    if values.dtype.kind != "f":
+        return np.minimum.reduce(values, axis=axis)
+    return np.fmin.reduce(values, axis=axis, initial=np.inf)
 
 
 _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
