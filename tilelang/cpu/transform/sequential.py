@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map
+
+from tilelang.ir.expr import const_int
 
 __all__ = ["sequential_loops"]
 
@@ -17,19 +20,13 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
     """
 
     def on_for(loop: T.For) -> T.Stmt:
+        if loop.kind == T.ForKind.UNROLLED:
+            return _expandable(loop)
         if loop.kind not in (T.ForKind.PARALLEL, T.ForKind.SERIAL):
             return loop
         if loop.kind == T.ForKind.SERIAL and not len(loop.annotations):
             return loop
-        return T.For(
-            loop.loop_var,
-            loop.min,
-            loop.extent,
-            T.ForKind.SERIAL,
-            loop.body,
-            step=loop.step,
-            span=loop.span,
-        )
+        return _serial(loop)
 
     aliased = False
 
@@ -40,3 +37,40 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
 
     result = func.with_body(structural_map(func.body, [(T.For, on_for), (T.AttrStmt, on_attr)]))
     return result.with_attr("tl.may_alias", True) if aliased else result
+
+
+def _serial(loop: T.For) -> T.For:
+    return T.For(
+        loop.loop_var,
+        loop.min,
+        loop.extent,
+        T.ForKind.SERIAL,
+        loop.body,
+        step=loop.step,
+        span=loop.span,
+    )
+
+
+def _expandable(loop: T.For) -> T.For:
+    """An unrolled loop as TVM expands it: with a constant extent and without a step."""
+    extent, step = const_int(loop.extent), 1 if loop.step is None else const_int(loop.step)
+    if extent is None or step is None:
+        return _serial(loop)
+    if step == 1:
+        return loop
+    count = T.Var(loop.loop_var.name, loop.loop_var.ty)
+    value = loop.min + count * T.const(step, loop.loop_var.ty)
+    body = structural_map(
+        loop.body, (ir.Var, lambda var: value if var.same_as(loop.loop_var) else var)
+    )
+    iterations = T.const(-(-extent // step), loop.loop_var.ty)
+    start = T.const(0, loop.loop_var.ty)
+    return T.For(
+        count,
+        start,
+        iterations,
+        loop.kind,
+        body,
+        annotations=loop.annotations,
+        span=loop.span,
+    )
