@@ -217,6 +217,7 @@ def run_python(code):
         text=True,
         timeout=120,
         env=environment,
+        cwd=here,  # not the root of the checkout, which may shadow an installed package
         check=False,
     )
     assert done.returncode == 0, done.stderr
