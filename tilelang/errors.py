@@ -26,6 +26,7 @@ __all__ = [
     "CodegenError",
     "DeviceCompileError",
     "EnvVarError",
+    "KernelAssertionError",
     "LaunchError",
     "LayoutError",
     "LoweringError",
@@ -131,6 +132,11 @@ class DeviceCompileError(TileLangError, RuntimeError):
 @tvm_ffi.register_error
 class LaunchError(TileLangError, ValueError):
     """A compiled kernel cannot be launched as asked."""
+
+
+@tvm_ffi.register_error
+class KernelAssertionError(TileLangError, AssertionError):
+    """An assertion inside a kernel did not hold while it ran; its outputs are incomplete."""
 
 
 @tvm_ffi.register_error

@@ -19,10 +19,12 @@ from tilelang.codegen.names import Names
 from tilelang.errors import CodegenError
 from tilelang.ir.expr import const_int, dtype_of
 
-__all__ = ["CFamilyPrinter", "Dialect"]
+__all__ = ["CFamilyPrinter", "Dialect", "quoted"]
 
 # Binding strength of operators in C, tighter is higher.
-_ATOM, _UNARY, _MUL, _ADD, _SHIFT, _REL, _EQ, _BAND, _BXOR, _BOR, _AND, _OR, _COND = range(13, 0, -1)
+_ATOM, _UNARY, _MUL, _ADD, _SHIFT, _REL, _EQ, _BAND, _BXOR, _BOR, _AND, _OR, _COND = range(
+    13, 0, -1
+)
 _BINARY: Mapping[type, tuple[str, int]] = {
     T.Add: ("+", _ADD),
     T.Sub: ("-", _ADD),
@@ -43,7 +45,54 @@ _BINARY: Mapping[type, tuple[str, int]] = {
     T.BitwiseXor: ("^", _BXOR),
     T.BitwiseOr: ("|", _BOR),
 }
-_KEYWORDS = ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "class", "namespace", "template", "this", "new", "delete", "operator", "private", "public"]
+_KEYWORDS = [
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "bool",
+    "true",
+    "false",
+    "class",
+    "namespace",
+    "template",
+    "this",
+    "new",
+    "delete",
+    "operator",
+    "private",
+    "public",
+]
 
 
 @dataclass(frozen=True)
@@ -88,11 +137,11 @@ class CFamilyPrinter:
             ir.Var: lambda e: (self._names.of(e), _ATOM),
             T.IntImm: self._int,
             T.FloatImm: self._float,
-            ir.StringImm: lambda e: (_quoted(str(e.value)), _ATOM),
+            ir.StringImm: lambda e: (quoted(str(e.value)), _ATOM),
             ir.TensorLoad: self._load,
             T.Cast: self._cast,
-            T.Min: lambda e: self._min_max(e, "<"),
-            T.Max: lambda e: self._min_max(e, ">"),
+            T.Min: lambda e: self.min_max(e, "min"),
+            T.Max: lambda e: self.min_max(e, "max"),
             T.FloorDiv: lambda e: self._floor(e, "div"),
             T.FloorMod: lambda e: self._floor(e, "mod"),
             T.Select: lambda e: self._conditional(e.condition, e.true_value, e.false_value),
@@ -133,7 +182,11 @@ class CFamilyPrinter:
         """Print one function."""
         self._names = Names([*_KEYWORDS, *self.dialect.reserved, name])
         params = ", ".join(self.parameter(param, func) for param in func.params)
-        returns = "void" if func.ret_type is None or not self._returns(func) else self.type(str(func.ret_type.dtype))
+        returns = (
+            "void"
+            if func.ret_type is None or not self._returns(func)
+            else self.type(str(func.ret_type.dtype))
+        )
         self.line("")
         self.line(f"{self.dialect.function_prefix}{returns} {name}({params}) {{")
         self._depth += 1
@@ -157,7 +210,9 @@ class CFamilyPrinter:
         """Name of a scalar type."""
         name = self.dialect.types.get(dtype)
         if name is None:
-            raise CodegenError(f"dtype {dtype} has no {self.dialect.name} type; cast it to one that has")
+            raise CodegenError(
+                f"dtype {dtype} has no {self.dialect.name} type; cast it to one that has"
+            )
         return name
 
     def pointer_type(self, pointer: ir.PointerType) -> str:
@@ -177,7 +232,9 @@ class CFamilyPrinter:
             symbol, own = _BINARY[type(node)]
             text = self._infix(symbol, own, node.a, node.b)
         else:
-            raise CodegenError(f"cannot print {type(node).__name__} as {self.dialect.name}: {node}", node.span)
+            raise CodegenError(
+                f"cannot print {type(node).__name__} as {self.dialect.name}: {node}", node.span
+            )
         return f"({text})" if own < strength else text
 
     def _infix(self, symbol: str, own: int, a: Any, b: Any) -> str:
@@ -226,7 +283,9 @@ class CFamilyPrinter:
     def _cast(self, node: T.Cast) -> tuple[str, int]:
         return f"({self.type(dtype_of(node))}){self.expr(node.value, _UNARY)}", _UNARY
 
-    def _min_max(self, node: Any, symbol: str) -> tuple[str, int]:
+    def min_max(self, node: Any, kind: str) -> tuple[str, int]:
+        """Minimum or maximum; the operands are evaluated twice."""
+        symbol = "<" if kind == "min" else ">"
         a, b = self.expr(node.a, _REL + 1), self.expr(node.b, _REL + 1)
         return f"{a} {symbol} {b} ? {a} : {b}", _COND
 
@@ -240,7 +299,10 @@ class CFamilyPrinter:
         return f"tl_floor{kind}{suffix}({self.expr(node.a)}, {self.expr(node.b)})", _ATOM
 
     def _conditional(self, cond: Any, a: Any, b: Any) -> tuple[str, int]:
-        return f"{self.expr(cond, _OR + 1)} ? {self.expr(a, _COND + 1)} : {self.expr(b, _COND)}", _COND
+        return (
+            f"{self.expr(cond, _OR + 1)} ? {self.expr(a, _COND + 1)} : {self.expr(b, _COND)}",
+            _COND,
+        )
 
     def _call(self, node: ir.Call) -> tuple[str, int]:
         name = node.op.name if isinstance(node.op, ir.Op) else ""
@@ -248,9 +310,14 @@ class CFamilyPrinter:
         if special is not None:
             return special
         dtype = "" if isinstance(node.ty, ir.PointerType) else dtype_of(node)
-        function = self.dialect.functions.get((name, dtype)) or self.dialect.functions.get((name, ""))
+        function = self.dialect.functions.get((name, dtype)) or self.dialect.functions.get(
+            (name, "")
+        )
         if function is None:
-            raise CodegenError(f"{name.removeprefix('tirx.')} has no {self.dialect.name} form for {dtype}", node.span)
+            raise CodegenError(
+                f"{name.removeprefix('tirx.')} has no {self.dialect.name} form for {dtype}",
+                node.span,
+            )
         return f"{function}({', '.join(self.expr(arg) for arg in node.args)})", _ATOM
 
     def special_call(self, name: str, node: ir.Call) -> tuple[str, int] | None:
@@ -282,7 +349,9 @@ class CFamilyPrinter:
         """Print a statement."""
         rule = self._stmt_rules.get(type(node))
         if rule is None:
-            raise CodegenError(f"cannot print {type(node).__name__} as {self.dialect.name}", node.span)
+            raise CodegenError(
+                f"cannot print {type(node).__name__} as {self.dialect.name}", node.span
+            )
         rule(node)
 
     def _block(self, head: str, body: Any, tail: str = "}") -> None:
@@ -310,7 +379,10 @@ class CFamilyPrinter:
         if pragma is not None:
             self.line(pragma)
         compare = "<" if step is None or step > 0 else ">"
-        self._block(f"for ({kind} {name} = {self.expr(node.min)}; {name} {compare} {end}; {advance})", node.body)
+        self._block(
+            f"for ({kind} {name} = {self.expr(node.min)}; {name} {compare} {end}; {advance})",
+            node.body,
+        )
 
     def _while(self, node: T.While) -> None:
         self._block(f"while ({self.expr(node.condition)})", node.body)
@@ -332,7 +404,11 @@ class CFamilyPrinter:
         is_pointer = isinstance(node.var.ty, ir.PointerType)
         kind = self.pointer_type(node.var.ty) if is_pointer else self.type(dtype_of(node.var))
         value = self.expr(node.value)
-        self.line(f"const {kind} {self._names.of(node.var)} = {value};" if not is_pointer else f"{kind} {self._names.of(node.var)} = ({kind}){value};")
+        self.line(
+            f"const {kind} {self._names.of(node.var)} = {value};"
+            if not is_pointer
+            else f"{kind} {self._names.of(node.var)} = ({kind}){value};"
+        )
 
     def storage(self, buffer: ir.Var) -> str:
         """Qualifiers before the declaration of a local array."""
@@ -353,6 +429,11 @@ class CFamilyPrinter:
             self.line(f"{self.expr(node.value)};")
 
 
-def _quoted(text: str) -> str:
-    escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
-    return f'"{escaped}"'
+def quoted(text: str) -> str:
+    """A string literal of ``text`` in UTF-8. Octal escapes end after three digits, so text may follow them."""
+    return '"' + "".join(_literal(byte) for byte in text.encode()) + '"'
+
+
+def _literal(byte: int) -> str:
+    plain = 32 <= byte < 127 and chr(byte) not in '\\"?'
+    return chr(byte) if plain else f"\\{byte:03o}"

@@ -17,6 +17,7 @@ __all__ = ["CPU_BACKEND"]
 _LOWER = LazyFunction("tilelang.cpu.pipeline:lower_cpu")
 _BUILD_C = LazyFunction("tilelang.cpu.codegen:build_c")
 _BUILD_LLVM = LazyFunction("tilelang.cpu.codegen:build_llvm")
+_PRINT = LazyFunction("tilelang.cpu.print_value:print_value")
 
 register_target_normalizer("cpu", normalize_cpu_target)
 register_fallback_target(local_cpu_target, device_type="cpu")
@@ -33,5 +34,6 @@ CPU_BACKEND = register_backend(
         },
         execution_backends=EXECUTION_BACKENDS,
         host_codegens=STANDARD_HOST_CODEGENS,
+        callbacks={"tl.cpu.print": _PRINT},  # called by compiled kernels
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tvm import ir
@@ -9,7 +10,7 @@ from tvm import tirx as T
 from tvm.ir import IRModule
 from tvm.target import Target
 
-from tilelang.codegen.c_family import CFamilyPrinter, Dialect
+from tilelang.codegen.c_family import CFamilyPrinter, Dialect, quoted
 from tilelang.ir.expr import const_int, dtype_of
 
 __all__ = ["CModule", "CPrinter", "build_c"]
@@ -56,6 +57,12 @@ static inline int32_t tl_floordiv32(int32_t a, int32_t b) { int32_t q = a / b; r
 static inline int64_t tl_floordiv64(int64_t a, int64_t b) { int64_t q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline int32_t tl_floormod32(int32_t a, int32_t b) { int32_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 static inline int64_t tl_floormod64(int64_t a, int64_t b) { int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+#define TL_MIN_MAX(name, type) \\
+  static inline type tl_min_##name(type a, type b) { return a < b ? a : b; } \\
+  static inline type tl_max_##name(type a, type b) { return a > b ? a : b; }
+TL_MIN_MAX(int8, int8_t) TL_MIN_MAX(int16, int16_t) TL_MIN_MAX(int32, int32_t) TL_MIN_MAX(int64, int64_t)
+TL_MIN_MAX(uint8, uint8_t) TL_MIN_MAX(uint16, uint16_t) TL_MIN_MAX(uint32, uint32_t) TL_MIN_MAX(uint64, uint64_t)
+TL_MIN_MAX(bool, uint8_t) TL_MIN_MAX(float32, float) TL_MIN_MAX(float64, double)
 static inline int tl_is_null(const void* p) { return p == 0; }
 static inline uint32_t tl_bits_float_to_u32(float x) { uint32_t y; memcpy(&y, &x, 4); return y; }
 static inline float tl_bits_u32_to_float(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
@@ -63,14 +70,48 @@ static inline uint64_t tl_bits_double_to_u64(double x) { uint64_t y; memcpy(&y, 
 static inline double tl_bits_u64_to_double(uint64_t x) { double y; memcpy(&y, &x, 8); return y; }
 static inline uint16_t tl_bits_half_to_u16(_Float16 x) { uint16_t y; memcpy(&y, &x, 2); return y; }
 static inline _Float16 tl_bits_u16_to_half(uint16_t x) { _Float16 y; memcpy(&y, &x, 2); return y; }"""
-_FLOAT_BITS = {"float16": ("half", "u16"), "float32": ("float", "u32"), "float64": ("double", "u64")}
+_PROTOTYPES = {
+    "TVMFFIErrorSetRaisedFromCStr": "void (const char*, const char*)",
+    "TVMFFIFunctionCall": "int (void*, void*, int32_t, void*)",
+    "TVMFFIFunctionGetGlobal": "int (const void*, void*)",
+    "TVMFFIObjectDecRef": "int (void*)",
+}
+_FLOAT_BITS = {
+    "float16": ("half", "u16"),
+    "float32": ("float", "u32"),
+    "float64": ("double", "u64"),
+}
 
 
 class CPrinter(CFamilyPrinter):
     """Prints the workers of the CPU backend."""
 
     def __init__(self) -> None:
-        super().__init__(Dialect("C", _TYPES, _FUNCTIONS, _PREAMBLE, reserved=("NAN", "INFINITY", "tl_any")))
+        super().__init__(
+            Dialect("C", _TYPES, _FUNCTIONS, _PREAMBLE, reserved=("NAN", "INFINITY", "tl_any"))
+        )
+        self._stmt_rules[T.AssertStmt] = self._assert
+
+    def module(self, functions: Mapping[str, T.PrimFunc]) -> str:
+        """The functions behind the declarations of those of tvm-ffi they call."""
+        text = super().module(functions)
+        declared = [name for name in _PROTOTYPES if f"{name}(" in text]
+        lines = [_PROTOTYPES[name].replace("(", f"{name}(", 1) + ";" for name in declared]
+        head, body = text[: len(_PREAMBLE)], text[len(_PREAMBLE) :]
+        return "\n".join([head, *lines]) + body
+
+    def min_max(self, node: Any, kind: str) -> tuple[str, int]:
+        """By a function, which evaluates its operands once."""
+        return f"tl_{kind}_{dtype_of(node)}({self.expr(node.a)}, {self.expr(node.b)})", _ATOM
+
+    def _assert(self, node: T.AssertStmt) -> None:
+        """Return -1 with the error set if the condition does not hold."""
+        text = "".join(str(part.value) for part in node.message_parts)
+        self.line(f"if (!({self.expr(node.condition)})) {{")
+        kind, message = quoted(str(node.error_kind.value)), quoted(text)
+        self.line(f"  TVMFFIErrorSetRaisedFromCStr({kind}, {message});")
+        self.line("  return -1;")
+        self.line("}")
 
     def loop_pragma(self, node: T.For) -> str | None:
         """Unrolled and vector loops say so."""
@@ -82,13 +123,17 @@ class CPrinter(CFamilyPrinter):
         """Adds the access to packed arguments."""
         if name == "tirx.tvm_struct_get":
             cell = f"((const tl_any*){self.expr(node.args[0])})[{self.expr(node.args[1])}].value"
-            return (f"(void*)(intptr_t){cell}", 12) if dtype_of_call(node) == "handle" else (cell, _ATOM)
+            return (f"(void*)(intptr_t){cell}", 12) if _type_of(node) == "handle" else (cell, _ATOM)
+        if name == "tirx.tvm_throw_last_error":
+            return "return -1", _ATOM
         return super().special_call(name, node)
 
     def reinterpret(self, node: ir.Call) -> tuple[str, int]:
         """Through memcpy for floats, a cast for pointers and integers of one width."""
-        source, target = dtype_of(node.args[0]), dtype_of_call(node)
+        source, target = _type_of(node.args[0]), _type_of(node)
         value = self.expr(node.args[0])
+        if source == "handle":
+            return f"({self.type(target)})(uintptr_t)({value})", 12
         if target == "handle":
             pointer = self.pointer_type(node.ty) if isinstance(node.ty, ir.PointerType) else "void*"
             return f"({pointer})(uintptr_t)({value})", 12
@@ -97,16 +142,21 @@ class CPrinter(CFamilyPrinter):
         if source in _FLOAT_BITS:
             name, bits = _FLOAT_BITS[source]
             inner = f"tl_bits_{name}_to_{bits}({value})"
-            return (inner, _ATOM) if target.startswith("uint") else (f"({self.type(target)}){inner}", 12)
+            return (
+                (inner, _ATOM)
+                if target.startswith("uint")
+                else (f"({self.type(target)}){inner}", 12)
+            )
         if target in _FLOAT_BITS:
             name, bits = _FLOAT_BITS[target]
             return f"tl_bits_{bits}_to_{name}({value})", _ATOM
         return f"({self.type(target)})({value})", 12
 
 
-def dtype_of_call(node: ir.Call) -> str:
-    """Result dtype of a call, ``handle`` for any pointer."""
-    return "handle" if isinstance(node.ty, ir.PointerType) else dtype_of(node)
+def _type_of(node: ir.Expr) -> str:
+    """Dtype of an expression, ``handle`` for any pointer and for text."""
+    pointer = isinstance(node, ir.StringImm) or isinstance(node.ty, ir.PointerType)
+    return "handle" if pointer else dtype_of(node)
 
 
 class CModule:
@@ -123,8 +173,9 @@ class CModule:
 def build_c(mod: IRModule, target: Target) -> CModule:
     """Print lowered workers as C; bodies come before the workers that call them."""
     ordered: dict[str, Any] = {}
-    for name, func in sorted(((gv.name_hint, f) for gv, f in mod.functions.items()), key=lambda item: item[0].startswith("__tvm_ffi_")):
+    for name, func in sorted(
+        ((gv.name_hint, f) for gv, f in mod.functions.items()),
+        key=lambda item: item[0].startswith("__tvm_ffi_"),
+    ):
         ordered[name] = func
     return CModule(CPrinter().module(ordered))
-
-

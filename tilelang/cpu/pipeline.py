@@ -13,6 +13,7 @@ from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
 from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
+from tilelang.cpu.transform.debug import lower_debug
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
 from tilelang.cpu.transform.sequential import sequential_loops
@@ -94,6 +95,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
         "what the backend lacks is refused while tile operations still have their names",
     ),
     neutral(_each("split_thread_program", split_thread_program), "a block runs on one core"),
+    neutral(_each("lower_debug", lower_debug), "what it reads must be guarded"),
     PassStep(_lower_ops, "everything below works on loops", "lower_tile_ops", IRLevel.LOOPS),
     neutral(
         _each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"

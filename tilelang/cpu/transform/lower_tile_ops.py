@@ -53,7 +53,7 @@ def lower_tile_ops(func: T.PrimFunc, ctx: Lowering) -> T.PrimFunc:
 
 
 def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
-    """Turn element atomics and reducer updates into loads and stores.
+    """Turn element atomics, reducer updates and reads through a cache into loads and stores.
 
     Blocks that use atomics on tensors run on one thread (the launch carries the flag ``serial``),
     so a plain read-modify-write is atomic.
@@ -87,9 +87,20 @@ def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
         store = update(stmt.value, stmt.var)
         return load if store is None else T.SeqStmt([load, store])
 
-    body = structural_map(func.body, [(T.Evaluate, on_evaluate), (T.Bind, on_bind)])
+    rules = [(T.Evaluate, on_evaluate), (T.Bind, on_bind), (ir.Call, _plain_access)]
+    body = structural_map(func.body, rules)
     result = func.with_body(body)
     return result.with_attr("tl.launch_flags", ["serial"]) if shared_tensors else result
+
+
+def _plain_access(call: ir.Call) -> ir.Expr:
+    """``T.__ldg(A[i])`` is ``A[i]``, and ``T.access_ptr`` of an element its address."""
+    name = call.op.name if isinstance(call.op, ir.Op) else ""
+    if name == "tl.__ldg":
+        return call.args[0]
+    if name != "tl.access_ptr":
+        return call
+    return ir.Call(ir.Op.get("tirx.address_of"), [call.args[0]], ret_ty=call.ty, span=call.span)
 
 
 def _is_update(value: Any) -> bool:

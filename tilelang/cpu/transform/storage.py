@@ -58,5 +58,6 @@ def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
         return T.DeclBuffer(stmt.buffer, data=pointer, span=stmt.span)
 
     body = structural_map(func.body, (T.AllocBuffer, on_alloc)) if offsets else func.body
-    result = T.PrimFunc([*func.params, scratch], body, attrs=func.attrs, span=func.span)
+    params = [*func.params, scratch]
+    result = T.PrimFunc(params, body, ret_type=func.ret_type, attrs=func.attrs, span=func.span)
     return result.with_attr("tl.scratch_bytes", used)

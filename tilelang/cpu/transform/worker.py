@@ -53,7 +53,10 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
 
 
 def pointer_body(func: T.PrimFunc) -> T.PrimFunc:
-    """Flatten the buffers and turn the tensor parameters into pointers."""
+    """Flatten the buffers and turn the tensor parameters into pointers.
+
+    The result returns 0, or -1 with an error set where an assertion fails.
+    """
     func, flat = flatten_buffers(func)
     params: list[ir.Var] = []
     declarations: list[T.Stmt] = []
@@ -64,8 +67,10 @@ def pointer_body(func: T.PrimFunc) -> T.PrimFunc:
         pointer = T.Var(param.name, ir.PointerType(ir.PrimType(dtype_of(param)), "global"))
         params.append(pointer)
         declarations.append(T.DeclBuffer(flat[param], data=pointer, span=param.span))
-    body = T.stmt_seq(*declarations, func.body)
-    return T.PrimFunc(params, body, attrs=func.attrs, span=func.span)
+    success = T.Return(T.const(0, "int32"))
+    body = T.stmt_seq(*declarations, func.body, success)
+    returns = ir.PrimType("int32")
+    return T.PrimFunc(params, body, ret_type=returns, attrs=func.attrs, span=func.span)
 
 
 def make_worker(name: str, body: T.PrimFunc) -> tuple[T.PrimFunc, T.PrimFunc]:
@@ -104,7 +109,7 @@ def make_worker(name: str, body: T.PrimFunc) -> tuple[T.PrimFunc, T.PrimFunc]:
     stmts = [
         T.Bind(slots, _call("tirx.reinterpret", [argument(0, "handle")], slots.ty)),
         T.DeclBuffer(table, data=slots),
-        T.Evaluate(call),
+        _failure_passes(call),
         T.Return(T.const(0, "int32")),
     ]
     worker = T.PrimFunc(
@@ -115,6 +120,12 @@ def make_worker(name: str, body: T.PrimFunc) -> tuple[T.PrimFunc, T.PrimFunc]:
     outlined = body.with_attr("global_symbol", callee).with_attr("tirx.noalias", alias_free)
     outlined = outlined.with_attr("tl.entry", name)
     return worker, outlined
+
+
+def _failure_passes(call: ir.Call) -> T.Stmt:
+    """Return -1 where the callee did; it has set the error."""
+    failed = T.NE(call, T.const(0, "int32"))
+    return T.IfThenElse(failed, T.Evaluate(_call("tirx.tvm_throw_last_error", [], "int32")), None)
 
 
 def _slot_value(table: ir.Var, index: int, param: ir.Var) -> ir.Expr:
