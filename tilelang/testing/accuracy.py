@@ -1,7 +1,7 @@
 """Checks of results against the accuracy table of the numeric contract.
 
-The table itself is :data:`tilelang.interpreter.accuracy.ULP`; every suite that compares an execution
-with a reference goes through one of these two functions::
+The table itself is :data:`tilelang.interpreter.accuracy.ULP`; every suite that compares an
+execution with a reference goes through one of these two functions::
 
     assert_accurate("exp", kernel_result, np.exp(x.astype(np.float64)), "float32")
     assert_sum_accurate(a @ b, exact, terms=k, magnitude=abs(a) @ abs(b), accumulator="float32")
@@ -22,8 +22,8 @@ __all__ = ["assert_accurate", "assert_sum_accurate", "ulp_error"]
 def ulp_error(actual: Any, exact: Any, dtype: str) -> np.ndarray:
     """Distance of results of ``dtype`` from exact values, in units of the last place there.
 
-    ``exact`` is float64 or wider. Where the exact value rounds to infinity or is NaN the result must
-    be that; then the error is 0, otherwise infinite.
+    ``exact`` is float64 or wider. Where the exact value rounds to infinity or is NaN the result
+    must be that; then the error is 0, otherwise infinite.
     """
     kind = dtype_named(dtype)
     digits, lowest = _digits(dtype)
@@ -92,10 +92,10 @@ def assert_sum_accurate(
     """
     off = np.abs(np.asarray(actual).astype(np.float64) - np.asarray(exact, np.float64))
     allowed = sum_bound(terms, magnitude, accumulator, result)
-    excess = np.atleast_1d(off - allowed)
-    worst = int(np.argmax(excess))
-    if not excess.flat[worst] <= 0:
+    off, allowed = np.broadcast_arrays(np.atleast_1d(off), allowed)
+    worst = int(np.argmax(off - allowed))
+    if not off.flat[worst] <= allowed.flat[worst]:  # NaN fails too
         raise AssertionError(
-            f"sum of {terms} {accumulator}: element {worst} is {np.atleast_1d(off).flat[worst]:.3g} "
-            f"off, allowed {np.broadcast_to(np.atleast_1d(allowed), excess.shape).flat[worst]:.3g}"
+            f"sum of {terms} {accumulator}: element {worst} is {off.flat[worst]:.3g} off, "
+            f"allowed {allowed.flat[worst]:.3g}"
         )

@@ -1,4 +1,4 @@
-"""Compile one expression into a function over arrays, and measure how far results are off."""
+"""Compile one expression, or a function of buffers, and run it on arrays."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LANES = 16
 
 
 @cache
-def cpu_target(kind: str = "llvm", mcpu: str | None = None) -> Any:
-    """Target ``llvm`` of this machine (or of ``mcpu``), its own host; the host of other kinds."""
+def cpu_target(mcpu: str | None = None) -> Any:
+    """Target ``llvm`` of this machine, or of ``mcpu``, with itself as host."""
     cpu = mcpu or tvm.get_global_func("target.llvm_get_system_cpu")()
-    options = {"kind": kind, "mcpu": cpu} if kind == "llvm" else {"kind": kind}
+    options = {"kind": "llvm", "mcpu": cpu}
     return tvm.target.Target(options, host=options)
 
 
@@ -34,7 +34,6 @@ def build_elementwise(
     passes: Callable[[T.PrimFunc], T.PrimFunc] = lambda func: func,
     vector: bool = True,
     mcpu: str | None = None,
-    simplify: bool = True,
 ) -> Callable[..., None]:
     """Compile ``out[i] = expr_fn(in0[i], in1[i], ...)``.
 
@@ -53,43 +52,45 @@ def build_elementwise(
     store = T.BufferStore(buffers[-1], expr_fn(*[b[at] for b in buffers[:-1]]), [at])
     kind = T.ForKind.VECTORIZED if vector else T.ForKind.SERIAL
     loop = T.For(i, 0, T.floordiv(n, LANES), T.ForKind.SERIAL, T.For(v, 0, LANES, kind, store))
-    body = passes(T.PrimFunc([*buffers, n], loop))
-    return _compile(body, mcpu, simplify)
+    return compile_function(passes(T.PrimFunc([*buffers, n], loop)), mcpu)
 
 
-def _compile(func: T.PrimFunc, mcpu: str | None, simplify: bool) -> Callable[..., None]:
-    *params, n = func.params
-    pointers = [T.Var(f"{b.name}_p", ir.PointerType(ir.PrimType(str(b.dtype)))) for b in params]
-    inner = T.PrimFunc(
-        [*pointers, n],
-        T.stmt_seq(
-            *[T.DeclBuffer(b, data=p) for b, p in zip(params, pointers, strict=True)], func.body
-        ),
-    ).with_attr({"global_symbol": "body", "tirx.noalias": True})
+def compile_function(func: T.PrimFunc, mcpu: str | None = None) -> Callable[..., None]:
+    """Lower and compile a function of buffers, called with flat arrays of the storage dtypes.
+
+    A last scalar parameter, if there is one, is the number of elements of the first array.
+    """
+    buffers = [p for p in func.params if T.is_buffer_var(p)]
+    scalars = [p for p in func.params if not T.is_buffer_var(p)]
+    pointers = [T.Var(f"{b.name}_p", ir.PointerType(ir.PrimType(str(b.dtype)))) for b in buffers]
+    declared = [T.DeclBuffer(b, data=p) for b, p in zip(buffers, pointers, strict=True)]
+    inner = T.PrimFunc([*pointers, *scalars], T.stmt_seq(*declared, func.body))
+    inner = inner.with_attr({"global_symbol": "body", "tirx.noalias": True})
     target = cpu_target(mcpu=mcpu)
-    lower = [_P.FlattenBuffer(), _P.VectorizeLoop(True), _P.UnrollLoop()]
-    lower += [_P.StmtSimplify()] if simplify else []
-    lower += [
-        _P.BindTarget(target.without_host() if hasattr(target, "without_host") else target),
-        _P.LowerIntrin(),
-    ]
-    mod = tvm.transform.Sequential(lower)(tvm.IRModule({"body": inner}))
-    mod = tvm.IRModule({"body": expand_numerics(mod["body"])})
-    size = T.Var("n", "int64")
+    mod = tvm.transform.Sequential(
+        [
+            *(_P.FlattenBuffer(), _P.VectorizeLoop(True), _P.UnrollLoop(), _P.StmtSimplify()),
+            *(_P.BindTarget(target), _P.LowerIntrin()),
+        ]
+    )(tvm.IRModule({"body": inner}))
+    sizes = [T.Var(f"n{k}", "int64") for k in range(len(buffers))]
     outer = [
-        T.decl_buffer((size,), str(b.dtype), b.name, layout=None, data_alignment=1) for b in params
+        T.decl_buffer((size,), str(b.dtype), b.name, layout=None, data_alignment=1)
+        for b, size in zip(buffers, sizes, strict=True)
     ]
-    call = ir.Call(
-        ir.Op.get("tirx.call_extern"),
-        [ir.StringImm("body"), *[b.data for b in outer], size],
-        ret_ty="int32",
-    )
+    arguments = [*[b.data for b in outer], *sizes[: len(scalars)]]
+    callee = ir.Op.get("tirx.call_extern")
+    call = ir.Call(callee, [ir.StringImm("body"), *arguments], ret_ty="int32")
     packed = T.PrimFunc(outer, T.Evaluate(call)).with_attr("global_symbol", "f")
-    wrap = [_P.BindTarget(target), _P.FlattenBuffer(), _P.AnnotateEntryFunc(), _P.MakePackedAPI()]
-    wrap += [_P.LowerTVMBuiltin(), _P.LowerIntrin()]
-    host = tvm.transform.Sequential(wrap)(tvm.IRModule({"f": packed}))
-    both = {gv.name_hint: f for m in (host, mod) for gv, f in m.functions.items()}
-    built = tvm.get_global_func("target.build.llvm")(tvm.IRModule(both), target)
+    host = tvm.transform.Sequential(
+        [
+            *(_P.BindTarget(target), _P.FlattenBuffer(), _P.AnnotateEntryFunc()),
+            *(_P.MakePackedAPI(), _P.LowerTVMBuiltin(), _P.LowerIntrin()),
+        ]
+    )(tvm.IRModule({"f": packed}))
+    functions = {gv.name_hint: f for gv, f in host.functions.items()}
+    functions["body"] = expand_numerics(mod["body"])
+    built = tvm.get_global_func("target.build.llvm")(tvm.IRModule(functions), target)
     function = built["f"]
     function.module = built
     return function
@@ -114,27 +115,6 @@ def run(function: Any, out_dtype: str, *arrays: np.ndarray) -> np.ndarray:
     as_tensor = [torch.from_numpy(a) for a in (*inputs, out)]
     function(*as_tensor)
     return out[:count]
-
-
-def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Distance of float32 or float64 ``got`` from ``want`` (wider), in units of got's last place.
-
-    Equal infinities, and NaN for NaN, are 0 apart; a number for NaN or infinity is infinitely far.
-    """
-    exact = np.asarray(want)
-    info = np.finfo(got.dtype)
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(got.dtype)
-        exponent = np.frexp(np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0))[1]
-        unit = np.ldexp(
-            exact.dtype.type(1), np.maximum(exponent - 1 - info.nmant, info.minexp - info.nmant)
-        )
-        distance = np.abs(got.astype(exact.dtype) - exact) / unit
-        same = (got == rounded) & ~np.isfinite(rounded) | (np.isnan(got) & np.isnan(exact))
-        broken = ~np.isfinite(got) | np.isnan(exact)
-        distance = np.where(~np.isfinite(rounded) & np.isfinite(got), np.inf, distance)
-        # overflow to infinity within half a step of the largest number is rounding, not an error
-        return np.where(same, 0.0, np.where(broken, np.inf, distance))
 
 
 def float32_samples(count: int, seed: int = 0) -> np.ndarray:

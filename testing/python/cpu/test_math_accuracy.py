@@ -17,6 +17,9 @@ from tilelang.cpu.transform.numerics.functions import FLOAT_FUNCTIONS
 from tilelang.errors import UnsupportedError
 from tilelang.testing.accuracy import assert_accurate
 
+# numpy warns about the very values that these tests are made of
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 COUNT = 1 << 17
 INF, NAN = math.inf, math.nan
 

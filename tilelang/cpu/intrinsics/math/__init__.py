@@ -15,7 +15,7 @@ from tilelang.cpu.intrinsics.math import (
     rounding,
     trigonometric,
 )
-from tilelang.cpu.intrinsics.math.ops import call, expand, has_operator, is_numeric, operator_name
+from tilelang.cpu.intrinsics.math.ops import call, expand, is_numeric, operator_name
 from tilelang.cpu.intrinsics.math.value import Value, select
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "convert",
     "expand",
     "exponential",
-    "has_operator",
     "ieee",
     "integer",
     "is_numeric",

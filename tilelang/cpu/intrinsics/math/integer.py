@@ -169,9 +169,9 @@ def _shift(rule: Callable[[Value, Value, int | None], Value]) -> Binary:
         narrow = width(a.dtype)
         # Counts from `narrow` on must not bring back bits above it; 31 empties or signs all.
         safe = select(_unsigned(count) < narrow, count.to(wide), count.const(31, wide))
-        amount = count.const(number, wide) if _within(number, narrow) else safe
-        known = number if _within(number, narrow) else None
-        return rule(a.to(wide), amount, known).to(a.dtype)
+        if number is not None and _within(number, narrow):
+            return rule(a.to(wide), count.const(number, wide), number).to(a.dtype)
+        return rule(a.to(wide), safe, None).to(a.dtype)
 
     return widened
 
@@ -247,9 +247,9 @@ def find_first_set(x: Value) -> Value:
 
 @numeric("fns")
 def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:
-    """Position of the ``offset``-th set bit of ``mask`` from ``base`` on (downward if negative), or -1.
+    """Position of the ``offset``-th set bit of ``mask`` from ``base`` on, or -1.
 
-    ``offset`` 0 asks whether bit ``base`` itself is set.
+    A negative ``offset`` counts downward; 0 asks whether bit ``base`` itself is set.
     """
     inside = (base >= 0) & (base < 32)
     start = base & 31

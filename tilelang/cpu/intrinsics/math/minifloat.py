@@ -74,10 +74,8 @@ FORMATS: dict[str, Format] = {
 
 
 def storage_dtype(dtype: str) -> str | None:
-    """The unsigned integer dtype that holds codes of narrow float ``dtype``; None for other dtypes."""
-    if dtype == "bfloat16":
-        return "uint16"
-    if dtype == "float16":
+    """The unsigned integer dtype that holds codes of ``dtype``, None if it is no narrow float."""
+    if dtype in ("bfloat16", "float16"):
         return "uint16"
     return "uint8" if dtype in FORMATS or dtype == "float8_e8m0fnu" else None
 

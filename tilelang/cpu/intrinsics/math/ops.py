@@ -24,7 +24,6 @@ __all__ = [
     "Rule",
     "call",
     "expand",
-    "has_operator",
     "is_numeric",
     "numeric",
     "operator_name",
@@ -34,22 +33,24 @@ PREFIX = "tl.num."
 #: Values of the arguments to the value of the result; a typed rule gets the result dtype first.
 Rule = Callable[..., Value]
 
-_PURE = 1
+_PURE, _READS = 1, 2  # effect kinds of TVM; analysis does not look through a read
 _OPS: dict[str, ir.Op] = {}
 _RULES: dict[tuple[str, str], tuple[Rule, bool]] = {}
 _ANY = ""
 
 
-def _register(name: str) -> ir.Op:
+def _register(name: str, effect: int) -> ir.Op:
     full = PREFIX + name
     if full not in ir.Op.list_op_names():
-        ir.register_op_attr(full, "TCallEffectKind", _PURE)
+        ir.register_op_attr(full, "TCallEffectKind", effect)
         ir.register_op_attr(full, "TVectorizable", True)
         ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))
     return ir.Op.get(full)
 
 
-def numeric(name: str, typed: bool = False, kind: str = _ANY) -> Callable[[Rule], Rule]:
+def numeric(
+    name: str, typed: bool = False, kind: str = _ANY, effect: int = _PURE
+) -> Callable[[Rule], Rule]:
     """Register the decorated function as the rule of operator ``name``.
 
     Parameters
@@ -58,11 +59,13 @@ def numeric(name: str, typed: bool = False, kind: str = _ANY) -> Callable[[Rule]
         Whether the rule takes the element dtype of the result as its first argument.
     kind : str
         Target kind the rule is for; by default all kinds that have no rule of their own.
+    effect : int
+        TVM's effect kind of the operator.
     """
 
     def register(rule: Rule) -> Rule:
         if name not in _OPS:
-            _OPS[name] = _register(name)
+            _OPS[name] = _register(name, effect)
         _RULES[name, kind] = rule, typed
         return rule
 
@@ -88,14 +91,9 @@ def _element(ty: Any) -> str:
 
 
 def call(name: str, dtype: str, *args: ir.Expr, span: ir.Span | None = None) -> ir.Call:
-    """A call of operator ``name`` whose result has elements of ``dtype`` and the lanes of ``args``."""
+    """A call of operator ``name`` with elements of ``dtype`` and the lanes of ``args``."""
     lanes = max(arg.ty.dtype.lanes for arg in args)
     return ir.Call(_OPS[name], list(args), span=span, ret_ty=prim_type(dtype, lanes))
-
-
-def has_operator(name: str) -> bool:
-    """Whether operator ``name`` is registered."""
-    return name in _OPS
 
 
 def is_numeric(expr: Any) -> bool:
@@ -110,3 +108,9 @@ def operator_name(expr: Any) -> str | None:
         if name.startswith(PREFIX):
             return name[len(PREFIX) :]
     return None
+
+
+@numeric("keep", effect=_READS)
+def keep(x: Value) -> Value:
+    """``x`` itself; keeps TVM's analyzer from inlining a temporary into its uses."""
+    return x

@@ -41,7 +41,7 @@ _ATAN = (-0.3333333329524248, 0.19999994264676949, -0.14285421038428647, 0.11103
 
 
 def _reduce(x: Value) -> tuple[Value, Value]:
-    """Quadrant (in the low bits of an int64) and rest in [-pi/4, pi/4] (float64) of float32 ``x``."""
+    """Quadrant (low bits of an int64) and rest in [-pi/4, pi/4] (float64) of float32 ``x``."""
     wide = x.to("float64")
     parts = []
     for position, piece in enumerate(_TURN):

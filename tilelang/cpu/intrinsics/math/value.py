@@ -168,7 +168,7 @@ class Value:
         return self._binary(prim.NE, other, "bool")
 
     def to(self, dtype: str) -> Value:
-        """Conversion by TVM's ``Cast``: the value must fit ``dtype``, floats round as in hardware."""
+        """Conversion by ``Cast``: the value must fit ``dtype``, floats round as in hardware."""
         if dtype == self.dtype:
             return self
         ty = prim_type(dtype, self.lanes)

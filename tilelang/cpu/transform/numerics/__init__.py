@@ -15,9 +15,11 @@ from tilelang.cpu.transform.numerics.expand import expand_numerics
 from tilelang.cpu.transform.numerics.floats import legalize_minmax, lower_math, unpack_pairs
 from tilelang.cpu.transform.numerics.promote import promote_narrow
 from tilelang.cpu.transform.numerics.storage import legalize_storage
+from tilelang.cpu.transform.numerics.temporaries import keep_temporaries
 
 __all__ = [
     "expand_numerics",
+    "keep_temporaries",
     "legalize_casts",
     "legalize_conversions",
     "legalize_minmax",
@@ -31,7 +33,7 @@ __all__ = [
 
 
 def legalize_casts(func: T.PrimFunc, *, native_half: bool = True) -> T.PrimFunc:
-    """Conversions and the storage of narrow types: the last two steps of :func:`legalize_numerics`."""
+    """Legalise conversions and the storage of narrow types."""
     return legalize_storage(legalize_conversions(func), native_half=native_half)
 
 
@@ -43,7 +45,7 @@ def legalize_numerics(
     Parameters
     ----------
     fast_math : bool
-        Allow approximations: min and max need not ignore NaN, exp may flush subnormal results.
+        Allow min and max to return NaN or the number when one operand is NaN.
     native_half : bool
         Whether the code generator converts float16 by itself; otherwise it is stored as uint16.
 
@@ -59,5 +61,5 @@ def legalize_numerics(
     func = promote_narrow(unpack_pairs(func))
     func = wrap_data_integers(func)
     func = legalize_minmax(func, fast_math=fast_math)
-    func = lower_math(func, fast_math=fast_math)
-    return legalize_casts(func, native_half=native_half)
+    func = lower_math(func)
+    return keep_temporaries(legalize_casts(func, native_half=native_half))

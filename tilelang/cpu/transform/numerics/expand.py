@@ -10,14 +10,16 @@ kernel's own temporaries of floats are stored in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
 from tvm.ir import prim
-from tvm_ffi import structural_mutate, structural_walk
+from tvm_ffi import structural_mutate
 
 from tilelang.cpu.intrinsics.math import ops
+from tilelang.cpu.transform.numerics.temporaries import holds_computed_data
 
 __all__ = ["expand_numerics"]
 
@@ -78,7 +80,7 @@ class _Expander:
 
     def on_bind(self, bind: T.Bind, mutator: Any) -> Any:
         before, value = self._collect(lambda: mutator.mutate(bind.value))
-        if self.kind == "llvm" and _hides_from_analyzer(bind, before):
+        if self.kind == "llvm" and (before or holds_computed_data(bind)):
             allocation, store, load = _local_value(str(bind.var.name), value, bind.span)
             self.stored[bind.var] = load
             return T.stmt_seq(*before, allocation, store)
@@ -110,7 +112,7 @@ class _Expander:
     def _lazy(self, call: ir.Call, mutator: Any) -> ir.Expr:
         """Temporaries of an arm are computed only where that arm is chosen."""
         condition = mutator.mutate(call.args[0])
-        arms = [self._collect(lambda arm=arm: mutator.mutate(arm)) for arm in call.args[1:]]
+        arms = [self._collect(partial(mutator.mutate, arm)) for arm in call.args[1:]]
         if not any(before for before, _ in arms):
             values = [value for _, value in arms]
             return ir.Call(call.op, [condition, *values], span=call.span, ret_ty=call.ty)
@@ -135,17 +137,3 @@ def _local_value(
     index = zero if lanes == 1 else prim.Ramp(zero, T.IntImm("int32", 1), T.IntImm("int32", lanes))
     store = T.BufferStore(buffer, value, [index], span)
     return T.AllocBuffer(buffer, span=span), store, T.BufferLoad(buffer, [index], span)
-
-
-def _hides_from_analyzer(bind: T.Bind, before: list[T.Stmt]) -> bool:
-    """Whether the bound value is data; indices must stay visible to the analyzer."""
-    ty = bind.var.ty
-    if not isinstance(ty, ir.PrimType) or isinstance(
-        bind.value, (ir.Var, prim.IntImm, prim.FloatImm)
-    ):
-        return False
-    if str(ty.dtype).startswith(("float", "bfloat")) or before:
-        return True
-    found: list[ir.Call] = []
-    structural_walk(bind.value, (ir.Call, lambda c: found.append(c) if ops.is_numeric(c) else None))
-    return bool(found)

@@ -101,10 +101,8 @@ def _dot_product(call: ir.Call) -> ir.Expr:
     return total
 
 
-def lower_math(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
+def lower_math(func: T.PrimFunc) -> T.PrimFunc:
     """Replace elementary functions by numeric operators, which expand to vectorisable formulas.
-
-    ``fast_math`` lets ``exp`` flush subnormal results.
 
     Raises
     ------
@@ -129,8 +127,6 @@ def lower_math(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
             raise UnsupportedError(
                 f"T.{function} is not available for {dtype} on the CPU; cast to float32", call.span
             )
-        if fast_math and ops.has_operator(f"{numeric}.fast") and dtype == "float32":
-            numeric = f"{numeric}.fast"
         return ops.call(numeric, element(call), *call.args, span=call.span)
 
     return structural_map(func, (ir.Call, on_call))

@@ -12,12 +12,13 @@ _SAME_NAME = (
     "exp exp2 exp10 log log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
     "rsqrt erf sigmoid nearbyint round isnan atan2 hypot copysign fmod pow nextafter ldexp"
 )
+_FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
 #: Functions of floats: the IR op and the numeric operator that computes it.
 FLOAT_FUNCTIONS: dict[str, str] = {
     **{f"tirx.{name}": name for name in _SAME_NAME.split()},
     "prim.log2": "log2",
     # The fast forms may be approximate; the precise formulas are fast enough here.
-    **{f"tl.__{name}": name for name in "exp exp10 log log2 log10 sin cos tan".split()},
+    **{f"tl.__{name}": name for name in _FAST},
     "tl.fast_rcp": "rcp",
     **{
         f"tl.ieee_{name}_rn": f"ieee_{name}"

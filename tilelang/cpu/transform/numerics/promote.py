@@ -100,7 +100,7 @@ def _on_not(node: Any) -> ir.Expr:
 
 
 def _on_cast(node: Any) -> ir.Expr:
-    """Conversions between a narrow type and anything but its wide type pass through the wide one."""
+    """A conversion from a narrow type to another passes through its wide type."""
     source, target = element(node.value), element(node)
     if source == target:
         return node.value

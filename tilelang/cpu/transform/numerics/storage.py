@@ -112,8 +112,8 @@ class _Rewriter:
         half = last.value + 1 >> 1 if isinstance(last, prim.IntImm) else T.floordiv(last + 1, 2)
         offset = T.floordiv(ty.elem_offset, 2)
         return _ffi_api.BufferType(
-            ty.storage_scope, "uint8", [*outer, half], [], offset, ty.data_alignment, ty.offset_factor,
-            ty.layout, (), None,
+            ty.storage_scope, "uint8", [*outer, half], [], offset,
+            ty.data_alignment, ty.offset_factor, ty.layout, (), None,
         )  # fmt: skip
 
     def on_var(self, var: ir.Var, mutator: Any) -> Any:
