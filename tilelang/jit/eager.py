@@ -9,17 +9,19 @@ argument, takes the slow way through :meth:`EagerJIT._resolve`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal
 
 import torch
 from tvm.target import _ffi_api as _target_api
 
-from tilelang.errors import ArgumentTypeError, ArgumentValueError
 from tilelang.jit.binding import ArgumentBinder, Binding, token
 from tilelang.jit.impl import Instance, JITImpl
 from tilelang.jit.kernel import JITKernel, explain_failure
 from tilelang.jit.options import JITOptions
+from tilelang.jit.sizes import in_elements, read_sizes
+from tilelang.jit.torch_op import GraphCall, launch_in_graph
 from tilelang.language.eager import ConstSource, EagerFunction, EagerSignature
 
 __all__ = ["EagerJIT"]
@@ -68,31 +70,48 @@ class EagerJIT(JITImpl):
         binding = self._binder.bind(args, kwargs)
         runtime = [binding.values[name] for name in self._function.runtime_names]
         kernel = self._kernel(self._instance(binding))
-        if not torch.compiler.is_compiling():
-            self._remember(binding, kernel)
+        self._remember(binding, kernel)
         return kernel(*runtime)
 
     def _resolve(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Instance:
         return self._instance(self._binder.bind(args, kwargs, optional=True))
 
     def _instance(self, binding: Binding) -> Instance:
-        static = {
-            name: value
-            for name, value in self._binder.flatten(binding).items()
-            if name not in self._function.runtime_names and name not in binding.extras
-        }
-        static_key = self._static_key(binding)
-        signature = self._signatures.get(static_key)
-        if signature is None:
-            signature = self._signatures[static_key] = self._function.signature(static)
-            self._add_sources(signature)
-        sizes = _sizes(self.func.__name__, signature, binding)
-        device = _device_type(binding, self._function.runtime_names)
+        values = binding.values
+        sizes = read_sizes(self.func.__name__, self._signature(binding), values, binding.extras)
+        device = _device_type(
+            values[name] for name in self._function.runtime_names if name in values
+        )
+        return self._instance_of(binding, sizes, device)
+
+    def _instance_of(
+        self, binding: Binding, sizes: Mapping[str, int], device: str | None
+    ) -> Instance:
+        static = self._static(binding)
         return Instance(
-            key=(static_key, tuple(sorted(sizes.items())), device, self.options.surroundings()),
+            key=(
+                self._static_key(binding),
+                tuple(sorted(sizes.items())),
+                device,
+                self.options.surroundings(),
+            ),
             trace=lambda: self._function.trace(static, sizes),
             context=lambda: self.options.context(device),
         )
+
+    def _signature(self, binding: Binding) -> EagerSignature:
+        """The declarations for the compile-time values of a call."""
+        key = self._static_key(binding)
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = self._function.signature(self._static(binding))
+            self._add_sources(signature)
+        return signature
+
+    def _static(self, binding: Binding) -> dict[str, Any]:
+        apart = {*self._function.runtime_names, *binding.extras}
+        flat = self._binder.flatten(binding)
+        return {name: value for name, value in flat.items() if name not in apart}
 
     def _static_key(self, binding: Binding) -> Hashable:
         placed, named = binding.key
@@ -133,59 +152,10 @@ def _exact(value: Any) -> bool:
         return False
 
 
-def _sizes(name: str, signature: EagerSignature, binding: Binding) -> dict[str, int]:
-    """The values of the ``T.const`` sizes: from the tensors, or by keyword."""
-    sizes: dict[str, int] = {}
-    for const, value in binding.extras.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ArgumentTypeError(
-                f"{name}() got an unexpected keyword argument '{const}', or size '{const}' is no "
-                f"integer: {value!r}"
-            )
-        sizes[const] = value
-    for const, source in signature.consts.items():
-        tensor = binding.values.get(source.argument)
-        if tensor is None:
-            if const not in sizes and source.argument in binding.values:
-                raise ArgumentTypeError(
-                    f"{name}(): argument '{source.argument}' is None, but it gives size '{const}'"
-                )
-            continue
-        found = _size(name, signature.arguments[source.argument], source, tensor)
-        if sizes.setdefault(const, found) != found:
-            raise ArgumentValueError(
-                f"{name}(): size '{const}' is {found} in {source.field}[{source.dim}] of argument "
-                f"'{source.argument}', but the call says {const}={sizes[const]}"
-            )
-    return sizes
-
-
-def _size(name: str, spec: Any, source: ConstSource, tensor: Any) -> int:
-    """One size of a tensor, in elements of the declared dtype."""
-    shape = getattr(tensor, "shape", None)
-    if shape is None:
-        raise ArgumentTypeError(
-            f"{name}(): argument '{source.argument}' must be a tensor, "
-            f"found {type(tensor).__name__}"
-        )
-    rank = len(spec.shape)
-    if len(shape) != rank:
-        raise ArgumentValueError(
-            f"{name}(): argument '{source.argument}' has rank {len(shape)} {tuple(shape)}, "
-            f"expected {rank}"
-        )
-    packed = max(1, 8 * tensor.dtype.itemsize // spec.dtype.bits) if spec.dtype.bits < 8 else 1
-    if source.field == "shape":
-        return int(shape[source.dim]) * (packed if source.dim == rank - 1 else 1)
-    stride = tensor.stride(source.dim) if hasattr(tensor, "stride") else None
-    if stride is None:
-        stride = tensor.strides[source.dim] // tensor.itemsize
-    return int(stride) * (packed if source.dim != rank - 1 else 1)
-
-
-def _device_type(binding: Binding, names: tuple[str, ...]) -> str | None:
-    for name in names:
-        device = getattr(binding.values.get(name), "device", None)
+def _device_type(values: Iterable[Any]) -> str | None:
+    """The torch device type of the first tensor."""
+    for value in values:
+        device = getattr(value, "device", None)
         if isinstance(device, torch.device):
             return str(device.type)
     return None
@@ -197,7 +167,9 @@ def make_call(impl: EagerJIT) -> tuple[Callable[..., Any], Callable[..., Hashabl
     For ``def add(A, B, block=128)`` whose sizes all come from ``A`` it reads::
 
         def add(self, A, B, block=<default>, **extra):
-            if not extra and not is_compiling() and current_target(True) is None:
+            if is_compiling():
+                return call_in_graph((A, B), (block,), extra)
+            if not extra and current_target(True) is None:
                 try:
                     run = fast_calls[A.shape, A.get_device(), block, block.__class__]
                 except (KeyError, AttributeError, IndexError, TypeError):
@@ -214,15 +186,18 @@ def make_call(impl: EagerJIT) -> tuple[Callable[..., Any], Callable[..., Hashabl
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     declared, defaults = _declared(named)
     runtime = "".join(f"{name}, " for name in function.runtime_names)
+    static = "".join(f"{name}, " for name in function.static_names)
     by_device = options.target in (None, "auto")
     key = ", ".join(_key_terms(impl._sources, function, by_device)) or "()"
-    quiet = "not _tl_extra and not _tl_compiling()"
+    quiet = "not _tl_extra"
     if by_device:
         quiet += " and _tl_target(True) is None"
     placed = "".join(f"{p.name}, " for p in named if p.kind is not p.KEYWORD_ONLY)
     keywords = "".join(f"{p.name}={p.name}, " for p in named if p.kind is p.KEYWORD_ONLY)
     text = f"""
 def _tl_call(_tl_self, {declared}**_tl_extra):
+    if _tl_compiling():
+        return _tl_in_graph(({runtime}), ({static}), _tl_extra)
     if {quiet}:
         try:
             _tl_run = _tl_fast[{key}]
@@ -241,6 +216,7 @@ def _tl_key({declared}**_tl_extra):
     scope: dict[str, Any] = {
         "_tl_fast": impl._fast_calls,
         "_tl_slow": EagerJIT._run,
+        "_tl_in_graph": make_graph_call(impl),
         "_tl_compiling": torch.compiler.is_compiling,
         "_tl_target": _target_api.TargetCurrent,
         "_tl_defaults": defaults,
@@ -283,3 +259,49 @@ def _key_terms(sources: set[ConstSource], function: EagerFunction, by_device: bo
     for name in function.static_names:
         terms += [name, f"{name}.__class__"]
     return terms
+
+
+def make_graph_call(impl: EagerJIT) -> Callable[..., Any]:
+    """The call while torch captures a graph, written so that Dynamo can follow it.
+
+    What Dynamo must not follow, finding the kernel, are functions whose results it takes for
+    constants; ``operator.index`` makes it guard the sizes that the kernel is compiled for, and only
+    those.
+    """
+    names = impl._function.runtime_names
+
+    def bind(static: tuple[Any, ...], extra: tuple[tuple[str, Any], ...]) -> Binding:
+        keywords = {**dict(zip(impl._function.static_names, static, strict=True)), **dict(extra)}
+        return impl._binder.bind((), keywords, optional=True)
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def sources(static: Any, extra: Any) -> tuple[tuple[int, str, int], ...]:
+        found = impl._signature(bind(static, extra)).consts.values()
+        return tuple((names.index(s.argument), s.field, s.dim) for s in found)
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def find(static: Any, extra: Any, numbers: Any, device: str | None) -> tuple[Any, ...]:
+        binding = bind(static, extra)
+        signature = impl._signature(binding)
+        sizes = dict(binding.extras)
+        for (const, source), (number, itemsize) in zip(
+            signature.consts.items(), numbers, strict=True
+        ):
+            spec = signature.arguments[source.argument]
+            sizes[const] = in_elements(number, itemsize, spec, source)
+        return tuple(impl._kernel(impl._instance_of(binding, sizes, device)).graph_call)
+
+    def call(runtime: tuple[Any, ...], static: tuple[Any, ...], extra: Mapping[str, Any]) -> Any:
+        extras = tuple(extra.items())
+        numbers, device = [], None
+        for position, field, dim in sources(static, extras):
+            tensor = runtime[position]
+            number = tensor.shape[dim] if field == "shape" else tensor.stride(dim)
+            numbers.append((operator.index(number), tensor.element_size()))
+        for value in runtime:
+            if device is None and isinstance(value, torch.Tensor):
+                device = value.device.type
+        found = GraphCall(*find(static, extras, tuple(numbers), device))
+        return launch_in_graph(found, runtime)
+
+    return call

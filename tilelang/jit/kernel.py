@@ -84,15 +84,13 @@ class JITKernel:
         "artifact",
         "config",
         "from_cache",
-        "graph_key",
-        "graph_operator",
+        "graph_call",
         "inputs",
         "latency",
         "phases",
         "plan",
         "ref_latency",
         "request",
-        "returns_list",
     )
 
     def __init__(
@@ -112,21 +110,19 @@ class JITKernel:
         self.phases: Mapping[str, float] = phases.milliseconds if phases else {}
         self.plan: LaunchPlan = adapter.bundle.plan
         self.inputs: tuple[Param, ...] = self.plan.inputs()
-        self.returns_list = self.plan.returns_list
         self.latency: float | None = None
         self.config: Mapping[str, Any] | None = None
         self.ref_latency: float | None = None
         self._launch: Callable[..., Any] = adapter.func
         # Kernels without a content key still need a name that no other process uses.
-        self.graph_key = key or uuid.uuid4().hex
-        self.graph_operator = publish(self.graph_key, self)
+        self.graph_call = publish(key or uuid.uuid4().hex, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel; see the class."""
         if kwargs:
             args = self._positional(args, kwargs)
         if _is_compiling():
-            return launch_in_graph(self, args)
+            return launch_in_graph(self.graph_call, args)
         try:
             return self._launch(*args)
         except RuntimeError as error:

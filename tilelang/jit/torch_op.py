@@ -13,7 +13,7 @@ import functools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -25,7 +25,7 @@ from tilelang.ir.dtype import dtype as as_dtype
 if TYPE_CHECKING:
     from tilelang.jit.kernel import JITKernel
 
-__all__ = ["launch_in_graph", "publish"]
+__all__ = ["GraphCall", "launch_in_graph", "publish"]
 
 _KERNELS: weakref.WeakValueDictionary[str, JITKernel] = weakref.WeakValueDictionary()
 
@@ -33,16 +33,29 @@ _LISTS = ("ints", "floats", "reads", "writes")
 _LIBRARY = torch.library.Library("tilelang", "FRAGMENT")
 
 
-def publish(key: str, kernel: JITKernel) -> Callable[..., Any]:
-    """Make ``kernel`` reachable for graphs as long as somebody holds it; returns the operator."""
+class GraphCall(NamedTuple):
+    """How a graph calls a kernel: plain values, so that Dynamo takes them for constants.
+
+    ``lists`` names, for every argument in order, the list of the operator that it goes to.
+    """
+
+    key: str
+    operator: str
+    lists: tuple[str, ...]
+    returns_list: bool
+
+
+def publish(key: str, kernel: JITKernel) -> GraphCall:
+    """Make ``kernel`` reachable for graphs as long as somebody holds it."""
     _KERNELS[key] = kernel
-    writes = any(_list_of(param) == "writes" for param in kernel.inputs)
-    return _operator(len(kernel.plan.returns), writes)
+    lists = tuple(_list_of(param) for param in kernel.inputs)
+    name = _define(len(kernel.plan.returns), "writes" in lists)
+    return GraphCall(key, name, lists, kernel.plan.returns_list)
 
 
 @functools.cache
-def _operator(outputs: int, writes: bool) -> Callable[..., Any]:
-    """The operator for kernels that return so many tensors and do or do not write arguments.
+def _define(outputs: int, writes: bool) -> str:
+    """Define the operator of kernels that return so many tensors and do or do not write arguments.
 
     Functionalisation takes a fixed number of results, not a list, and inductor no operator that
     could write but was given nothing to write.
@@ -54,20 +67,19 @@ def _operator(outputs: int, writes: bool) -> Callable[..., Any]:
     _LIBRARY.define(f"{name}({arguments}) -> {returns}")
     _LIBRARY.impl(name, _launch, "CompositeExplicitAutograd")
     torch.library.register_fake(f"tilelang::{name}", _launch_fake, lib=_LIBRARY)
-    found: Callable[..., Any] = getattr(torch.ops.tilelang, name).default
-    return found
+    return name
 
 
-def launch_in_graph(kernel: JITKernel, args: Sequence[Any]) -> Any:
-    """Call ``kernel`` as an operator of the graph that is being captured."""
+def launch_in_graph(call: GraphCall, args: Sequence[Any]) -> Any:
+    """Call a kernel as an operator of the graph that is being captured."""
     lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
-    for param, value in zip(kernel.inputs, args, strict=True):
-        lists[_list_of(param)].append(value)
+    for name, value in zip(call.lists, args, strict=True):
+        lists[name].append(value)
     writes = [lists["writes"]] if lists["writes"] else []
-    found = kernel.graph_operator(
-        kernel.graph_key, lists["ints"], lists["floats"], lists["reads"], *writes
+    found = getattr(torch.ops.tilelang, call.operator)(
+        call.key, lists["ints"], lists["floats"], lists["reads"], *writes
     )
-    if kernel.returns_list:
+    if call.returns_list:
         return [found] if isinstance(found, torch.Tensor) else list(found)
     return found
 
@@ -101,7 +113,7 @@ def _results(found: Sequence[torch.Tensor]) -> Any:
 def _launch(key: str, *lists: Sequence[Any]) -> Any:
     kernel = _kernel(key)
     found = kernel.torch_function(*_arguments(kernel.plan, lists))
-    return _results(found) if kernel.returns_list else found
+    return _results(found) if kernel.plan.returns_list else found
 
 
 def _launch_fake(key: str, *lists: Sequence[Any]) -> Any:
