@@ -79,7 +79,10 @@ def _check_nest(nest: list[T.For]) -> None:
 
 
 def _check_store(
-    access: _Access, table: np.ndarray, tables: list[tuple[_Access, Any]], points: dict[ir.Var, np.ndarray]
+    access: _Access,
+    table: np.ndarray,
+    tables: list[tuple[_Access, Any]],
+    points: dict[ir.Var, np.ndarray],
 ) -> None:
     _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -97,9 +100,15 @@ def _check_store(
                 _report(access, "one writes and the other reads", writer, position, points)
 
 
-def _report(access: _Access, how: str, one: int, two: int, points: dict[ir.Var, np.ndarray]) -> None:
+def _report(
+    access: _Access, how: str, one: int, two: int, points: dict[ir.Var, np.ndarray]
+) -> None:
     def at(position: int) -> str:
-        return "(" + ", ".join(f"{var.name}={int(grid[position])}" for var, grid in points.items()) + ")"
+        return (
+            "("
+            + ", ".join(f"{var.name}={int(grid[position])}" for var, grid in points.items())
+            + ")"
+        )
 
     raise SemanticError(
         f"iterations {at(one)} and {at(two)} of T.Parallel touch the same element of "

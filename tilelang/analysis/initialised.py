@@ -46,7 +46,11 @@ def check_initialised(func: T.PrimFunc) -> None:
         for arg in call.args:
             if is_buffer(arg):
                 written.add(arg)
-            elif isinstance(arg, (ir.TensorLoad, ir.TensorRegion)) and TileCall.of(call) is None and _takes_address(call):
+            elif (
+                isinstance(arg, (ir.TensorLoad, ir.TensorRegion))
+                and TileCall.of(call) is None
+                and _takes_address(call)
+            ):
                 written.add(arg.source)
 
     structural_walk(

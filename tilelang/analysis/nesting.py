@@ -38,8 +38,14 @@ def check_nesting(func: T.PrimFunc) -> None:
         [
             (T.For, lambda loop, visitor: _on_for(state, loop, visitor)),
             (T.Evaluate, lambda stmt, visitor: _on_evaluate(state, stmt, visitor)),
-            (T.BufferStore, lambda stmt, visitor: _on_access(state, stmt.buffer, stmt.indices, stmt, visitor)),
-            (ir.TensorLoad, lambda load, visitor: _on_access(state, load.source, load.indices, load, visitor)),
+            (
+                T.BufferStore,
+                lambda stmt, visitor: _on_access(state, stmt.buffer, stmt.indices, stmt, visitor),
+            ),
+            (
+                ir.TensorLoad,
+                lambda load, visitor: _on_access(state, load.source, load.indices, load, visitor),
+            ),
         ],
     )
 

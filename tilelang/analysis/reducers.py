@@ -116,7 +116,8 @@ def _on_if(state: _State, stmt: T.IfThenElse, visitor: Any) -> None:
         for reducer, epoch in state.epochs.items():
             if epoch.open and not before.get(reducer, False):
                 raise SemanticError(
-                    f"reducer {reducer.name} is initialised in a branch but never finalized in it", epoch.init_span
+                    f"reducer {reducer.name} is initialised in a branch but never finalized in it",
+                    epoch.init_span,
                 )
 
 
@@ -166,7 +167,9 @@ def _open(state: _State, call: TileCall) -> None:
     reducer = call.operand("reducer").source
     epoch = state.epochs[reducer]
     if epoch.open:
-        raise SemanticError(f"double T.reducer_init of {reducer.name} without T.finalize_reducer between", call.span)
+        raise SemanticError(
+            f"double T.reducer_init of {reducer.name} without T.finalize_reducer between", call.span
+        )
     epoch.open, epoch.ever_opened = True, True
     epoch.scope, epoch.init_span = tuple(state.path), call.span
 
@@ -177,7 +180,9 @@ def _close(state: _State, call: TileCall) -> None:
     if reducer in state.legacy:
         return
     if not epoch.open:
-        raise SemanticError(f"T.finalize_reducer of {reducer.name} before T.reducer_init", call.span)
+        raise SemanticError(
+            f"T.finalize_reducer of {reducer.name} before T.reducer_init", call.span
+        )
     if tuple(state.path) != epoch.scope:
         raise SemanticError(
             f"T.finalize_reducer of {reducer.name} is not in the scope of its T.reducer_init; "
@@ -190,7 +195,8 @@ def _close(state: _State, call: TileCall) -> None:
 def _on_store(state: _State, stmt: T.BufferStore, visitor: Any) -> None:
     if _is_reducer(stmt.buffer) and stmt.buffer not in state.legacy:
         raise SemanticError(
-            f"illegal store to reducer {stmt.buffer.name}; contribute with T.reducer_update", stmt.span
+            f"illegal store to reducer {stmt.buffer.name}; contribute with T.reducer_update",
+            stmt.span,
         )
     visitor.default_visit(stmt)
 
@@ -198,6 +204,7 @@ def _on_store(state: _State, stmt: T.BufferStore, visitor: Any) -> None:
 def _on_load(state: _State, load: ir.TensorLoad, visitor: Any) -> None:
     if _is_reducer(load.source) and load.source not in state.legacy:
         raise SemanticError(
-            f"illegal read of reducer {load.source.name}; read the destination of T.finalize_reducer", load.span
+            f"illegal read of reducer {load.source.name}; read the destination of T.finalize_reducer",
+            load.span,
         )
     visitor.default_visit(load)

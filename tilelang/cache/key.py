@@ -28,6 +28,8 @@ from tilelang.version import __version__
 __all__ = ["host_cpu", "kernel_key", "namespace", "program_text", "source_digest"]
 
 _SPAN = re.compile(r'\{"type":"ir\.Span","data":\{[^{}]*\}\}')
+# What reports its line while the kernel runs.
+_SHOWS_LINE = re.compile(r'"(tl\.print|tl\.device_assert|tirx\.assume|tirx\.AssertStmt)"')
 _SOURCE_NAME = re.compile(r'\{"type":"ir\.SourceName","data":"(?:[^"\\]|\\.)*"\}')
 
 # Parts of the package that run beside or after compilation.
@@ -43,7 +45,8 @@ def program_text(program: Any, *, with_spans: bool = False) -> str:
     ----------
     program : tvm.tirx.PrimFunc or tvm.IRModule
     with_spans : bool
-        Keep source locations in the text.
+        Keep source locations in the text. They also stay in a program that reports lines when it
+        runs (``T.print``, assertions).
 
     Raises
     ------
@@ -55,7 +58,7 @@ def program_text(program: Any, *, with_spans: bool = False) -> str:
         text: str = ir.save_json(program)
     except TypeError as error:
         raise CacheError(f"the program cannot be serialised: {error}") from error
-    if with_spans:
+    if with_spans or _SHOWS_LINE.search(text):
         return text
     return _SOURCE_NAME.sub("{}", _SPAN.sub("{}", text))
 

@@ -13,6 +13,7 @@ from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
 from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
+from tilelang.cpu.transform.constants import fold_constant_bits
 from tilelang.cpu.transform.debug import lower_debug
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
@@ -121,9 +122,12 @@ CPU_STEPS: tuple[PassStep, ...] = (
     PassStep(_lower_intrin, "the code generator knows no intrinsics", "LowerIntrin"),
     PassStep(
         _expand_numerics,
-        "last: a simplifier would undo the formulas",
+        "a simplifier would undo the formulas, so none runs behind it",
         "expand_numerics",
         IRLevel.CODEGEN,
+    ),
+    neutral(
+        _each("fold_constant_bits", fold_constant_bits), "formulas of constants leave such bits"
     ),
 )
 

@@ -17,7 +17,7 @@ from tvm_ffi import structural_map, structural_walk
 
 from tilelang.engine.expr_program import IntExpr, Sym
 from tilelang.engine.launch_plan import ArgRef, Check, KernelLaunch, LaunchPlan, Param, Workspace
-from tilelang.errors import SemanticError
+from tilelang.errors import SemanticError, render_span
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
 
@@ -47,6 +47,7 @@ _BINARY = {
     T.BitwiseXor: "^",
 }
 _CALLS = {"prim.if_then_else": "select"}
+_ACCESS_MODES = {1: "r", 2: "w", 3: "rw"}
 
 
 @dataclass(frozen=True)
@@ -328,6 +329,7 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
     for attr in reversed(state.attributes):
         body = T.AttrStmt(attr.node, attr.attr_key, attr.value, body, attr.span)
     sources = {v.buffer: _view_source(v) for v in state.views}
+    _check_assumptions(state, body)
     used = _used_vars(body)
     _record_accesses(state, body, sources)
     params: list[ir.Var] = []
@@ -352,6 +354,32 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
     bx, by, bz = block
     launch = KernelLaunch(name, (gx, gy, gz), (bx, by, bz), tuple(args))
     state.devices.append(DeviceFunction(name, func, launch))
+
+
+def _check_assumptions(state: _Split, stmt: Any) -> None:
+    """Assumptions on the arguments alone that every block makes are checked at the call."""
+    if isinstance(stmt, T.SeqStmt):
+        for child in stmt.seq:
+            _check_assumptions(state, child)
+    elif isinstance(stmt, T.AttrStmt) or (
+        isinstance(stmt, T.For) and stmt.kind == T.ForKind.THREAD_BINDING
+    ):
+        _check_assumptions(state, stmt.body)
+    elif isinstance(stmt, T.Evaluate) and _is_assumption(stmt.value):
+        condition = stmt.value.args[0]
+        if not all(var in state.symbols for var in _used_vars(condition)):
+            return
+        try:
+            holds = _guarded(state, _int_expr(state, condition))
+        except SemanticError:  # it reads a tensor
+            return
+        where = "" if stmt.span is None else f"\n{render_span(stmt.span)}"
+        state.checks.append(Check(holds, f"T.assume({condition}) does not hold{where}"))
+
+
+def _is_assumption(value: Any) -> bool:
+    called = isinstance(value, ir.Call) and isinstance(value.op, ir.Op)
+    return called and value.op.name == "tirx.assume"
 
 
 def _view_source(view: T.DeclBuffer) -> ir.Var:
@@ -384,6 +412,9 @@ def _record_accesses(state: _Split, body: Any, sources: dict[ir.Var, ir.Var]) ->
         if call.op.same_as(ELEMENT_ATOMIC) or call.op.same_as(REDUCER_UPDATE):
             touch(call.args[0].source, "r" if call.attrs.kind == "load" else "rw")
             return
+        if isinstance(call.op, ir.Op) and call.op.name == "tl.access_ptr":
+            touch(call.args[0].source, _ACCESS_MODES.get(const_int(call.args[3]), "rw"))
+            return
         if isinstance(call.op, ir.Op) and call.op.name == "tirx.buffer_data":
             return  # a view, resolved through ``aliases``
         for arg in call.args:
@@ -391,6 +422,8 @@ def _record_accesses(state: _Split, body: Any, sources: dict[ir.Var, ir.Var]) ->
                 touch(arg, "rw")
             elif isinstance(arg, ir.TensorLoad) and call.op.name == "tirx.address_of":
                 touch(arg.source, "rw")
+            elif isinstance(arg, ir.TensorRegion) and TileCall.of(call) is None:
+                touch(arg.source, "r")  # a tile that is printed
 
     structural_walk(
         body,

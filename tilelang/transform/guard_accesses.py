@@ -9,6 +9,7 @@ that full tiles pay one comparison.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,8 @@ class _Guard:
 def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
     """Guard the accesses of ``func`` to its tensors; ``T.annotate_safe_value`` is honoured.
 
+    Conditions stated by ``assert`` and ``T.assume`` count as known; assumptions are used up here.
+
     Before: ``for i in T.parallel(64): S[i] = A[bx * 64 + i]``. After: ``if bx * 64 + 63 < n:`` the
     same loop, ``else: for i in T.parallel(64): S[i] = if_then_else(bx * 64 + i < n, A[bx * 64 + i], 0)``.
     """
@@ -51,6 +54,8 @@ def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
 def _rewrite(state: _Guard, root: Any) -> Any:
     handlers: list[tuple[type, Callable[..., Any]]] = [
         (T.AttrStmt, lambda s, m: _on_attr(state, s, m)),
+        (T.SeqStmt, lambda s, m: _on_sequence(state, s, m)),
+        (T.Evaluate, lambda s, m: _on_evaluate(s, m)),
         (T.For, lambda s, m: _on_for(state, s, m)),
         (T.IfThenElse, lambda s, m: _on_if(state, s, m)),
         (T.Bind, lambda s, m: _on_bind(state, s, m)),
@@ -66,6 +71,37 @@ def _on_attr(state: _Guard, stmt: T.AttrStmt, mutator: Any) -> Any:
         return mutator.default_mutate(stmt)
     state.safe_values[stmt.node] = stmt.value
     return mutator.mutate(stmt.body)
+
+
+def _on_sequence(state: _Guard, stmt: T.SeqStmt, mutator: Any) -> Any:
+    """What is asserted or assumed holds for the statements after it."""
+    result: list[T.Stmt] = []
+    with ExitStack() as scopes:
+        for child in stmt.seq:
+            result.append(mutator.mutate(child))
+            fact = _stated_fact(child)
+            if fact is not None:
+                scopes.enter_context(state.analyzer.constraint_scope(fact))
+    return T.SeqStmt(result, stmt.span)
+
+
+def _stated_fact(stmt: Any) -> ir.Expr | None:
+    """The condition that execution behind ``stmt`` implies, if it is one of indices."""
+    fact: Any = None
+    if isinstance(stmt, T.AssertStmt):
+        fact = stmt.condition
+    elif isinstance(stmt, T.Evaluate) and _is_assumption(stmt.value):
+        fact = stmt.value.args[0]
+    return None if fact is None or _reads(fact) else fact
+
+
+def _is_assumption(value: Any) -> bool:
+    called = isinstance(value, ir.Call) and isinstance(value.op, ir.Op)
+    return called and value.op.name == "tirx.assume"
+
+
+def _on_evaluate(stmt: T.Evaluate, mutator: Any) -> Any:
+    return T.Evaluate(0) if _is_assumption(stmt.value) else mutator.default_mutate(stmt)
 
 
 def _on_for(state: _Guard, loop: T.For, mutator: Any) -> Any:

@@ -52,6 +52,16 @@ def test_source_locations_count_when_the_code_shows_them():
     assert key(with_spans=True) != key(moved, with_spans=True)
 
 
+def test_source_locations_count_in_programs_that_report_lines_when_they_run():
+    def checked(line):
+        n = T.Var("n", "int32")
+        kind, text = ir.StringImm("AssertionError"), ir.StringImm("n is negative")
+        body = T.AssertStmt(n >= 0, kind, [text], span(line))
+        return T.PrimFunc([n], body, span=span(line)).with_attr("global_symbol", "main")
+
+    assert key(checked(1)) == key(checked(1)) != key(checked(2))
+
+
 def test_text_that_looks_like_a_location_is_part_of_the_program():
     with_text = [program().with_attr("note", f'{{"type":"ir.Span","data":{{{n}}}}}') for n in "12"]
     assert key(with_text[0]) != key(with_text[1])
