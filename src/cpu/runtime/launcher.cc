@@ -31,8 +31,8 @@ using runtime::KernelSpec;
 using runtime::Plan;
 using runtime::SmallArray;
 
-// Below this many nanoseconds a whole grid is not worth waking a second thread.
-constexpr float kInlineBelow = 10000.0f;
+// Waking a thread pays off from about this much work for it.
+constexpr float kWorkPerThreadNs = 5000.0f;
 
 /*! \brief One run of one kernel, shared by the threads that work on it. */
 struct Job {
@@ -174,19 +174,23 @@ class Worker {
   }
 
  private:
+  /*! \brief Run on as many threads as the cost of the latest call makes worthwhile. */
   void RunTimed(Job* job, int64_t total, int threads) {
     using Clock = std::chrono::steady_clock;
-    float expected = block_ns_.load(std::memory_order_relaxed) * static_cast<float>(total);
-    bool inlined = expected > 0 && expected < kInlineBelow;
+    float work = block_ns_.load(std::memory_order_relaxed) * static_cast<float>(total);
+    if (work > 0) {
+      threads = static_cast<int>(std::min(static_cast<float>(threads), work / kWorkPerThreadNs));
+    }
     auto start = Clock::now();
-    if (inlined) {
+    if (threads < 2) {
+      threads = 1;
       RunRange(job, 0, total);
     } else {
       ParallelFor(total, threads, RunRange, job);
     }
     auto elapsed = std::chrono::duration<float, std::nano>(Clock::now() - start).count();
-    float blocks = static_cast<float>(total) / static_cast<float>(inlined ? 1 : threads);
-    block_ns_.store(elapsed / blocks, std::memory_order_relaxed);
+    float spent = elapsed * static_cast<float>(std::min<int64_t>(threads, total));
+    block_ns_.store(spent / static_cast<float>(total), std::memory_order_relaxed);
   }
 
   ffi::Function function_;

@@ -108,6 +108,14 @@ def test_tiny_grids_stay_in_the_caller_once_their_cost_is_known(workers):
     assert counts.count(1) > 40
 
 
+def test_serial_kernels_stay_in_the_caller():
+    torch.set_num_threads(4)
+    worker = Threads()
+    run = launch(tensor("A", N), worker=worker, grid=(20, 1, 1), kernel={"flags": ("serial",)})
+    run(torch.ones(1))
+    assert worker.idents == {threading.get_ident()}
+
+
 def test_uneven_blocks_are_shared_out():
     torch.set_num_threads(2)
     done = {}
