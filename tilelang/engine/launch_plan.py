@@ -93,7 +93,7 @@ class KernelLaunch:
     """One launch: entry name, grid and block extents (x, y, z) and arguments in slot order.
 
     ``scratch_bytes`` is host memory per worker thread (CPU backends), ``dyn_smem`` dynamic shared
-    memory in bytes per block (GPU backends).
+    memory in bytes per block (GPU backends). Flag ``"serial"`` keeps the blocks on one thread.
     """
 
     entry: str
