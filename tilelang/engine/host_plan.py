@@ -47,7 +47,7 @@ _BINARY = {
     T.BitwiseXor: "^",
 }
 _CALLS = {"prim.if_then_else": "select"}
-_ACCESS_MODES = {1: "r", 2: "w", 3: "rw"}
+_ACCESS_MODES: dict[int | None, str] = {1: "r", 2: "w", 3: "rw"}
 
 
 @dataclass(frozen=True)
@@ -328,7 +328,7 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
     body = T.stmt_seq(*state.views, _inline(state, stmt)) if state.views else _inline(state, stmt)
     for attr in reversed(state.attributes):
         body = T.AttrStmt(attr.node, attr.attr_key, attr.value, body, attr.span)
-    sources = {v.buffer: _view_source(v) for v in state.views}
+    sources = {v.buffer: _view_source(v.data) for v in state.views}
     _check_assumptions(state, body)
     used = _used_vars(body)
     _record_accesses(state, body, sources)
@@ -382,8 +382,16 @@ def _is_assumption(value: Any) -> bool:
     return called and value.op.name == "tirx.assume"
 
 
-def _view_source(view: T.DeclBuffer) -> ir.Var:
-    return view.data.args[0]
+def _view_source(data: Any) -> ir.Var | None:
+    """The buffer or pointer whose storage an address lies in; None for a computed address."""
+    if isinstance(data, ir.Var):
+        return data
+    name = data.op.name if isinstance(data, ir.Call) and isinstance(data.op, ir.Op) else ""
+    if name == "tirx.address_of":
+        return _view_source(data.args[0].source)
+    if name in ("tirx.buffer_data", "tirx.handle_add_byte_offset", "tirx.reinterpret"):
+        return _view_source(data.args[0])
+    return None
 
 
 def _used_vars(body: Any) -> set[ir.Var]:
@@ -392,13 +400,19 @@ def _used_vars(body: Any) -> set[ir.Var]:
     return used
 
 
-def _record_accesses(state: _Split, body: Any, sources: dict[ir.Var, ir.Var]) -> None:
-    aliases = dict(sources)
-    structural_walk(body, (T.DeclBuffer, lambda v: aliases.__setitem__(v.buffer, _view_source(v))))
+def _record_accesses(state: _Split, body: Any, sources: dict[ir.Var, ir.Var | None]) -> None:
+    aliases: dict[ir.Var | None, ir.Var | None] = dict(sources)
 
-    def touch(buffer: ir.Var, mode: str) -> None:
+    def on_view(view: T.DeclBuffer) -> None:
+        aliases[view.buffer] = _view_source(view.data)
+
+    structural_walk(body, (T.DeclBuffer, on_view))
+
+    def touch(buffer: ir.Var | None, mode: str) -> None:
         while buffer in aliases:
             buffer = aliases[buffer]
+        if buffer is None:
+            return
         state.accesses.setdefault(buffer, set()).update(mode)
 
     def on_evaluate(stmt: T.Evaluate) -> None:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tvm import DataType, ir
+from tvm import ir
 from tvm import tirx as T
 
 from tilelang.errors import TraceError
 from tilelang.ir import builder
-from tilelang.ir.expr import const_int, dtype_of, is_buffer
+from tilelang.ir.dtype import declared_dtype
+from tilelang.ir.dtype import dtype as as_dtype
+from tilelang.ir.expr import const_int, is_buffer
 
 __all__ = ["reshape", "view"]
 
@@ -42,8 +44,9 @@ def view(src: Any, shape: Sequence[Any] | None = None, dtype: Any = None) -> ir.
         raise TraceError(f"T.view needs a whole buffer, found {type(src).__name__}", span)
     if len(src.ty.strides):
         raise ViewError(f"T.view needs a contiguous buffer; {src.name} has explicit strides", span)
-    old_dtype, new_dtype = dtype_of(src), str(dtype) if dtype is not None else dtype_of(src)
-    old_bits, new_bits = DataType(old_dtype).bits, DataType(new_dtype).bits
+    old_dtype = declared_dtype(src)
+    new_dtype = old_dtype if dtype is None else as_dtype(dtype)
+    old_bits, new_bits = (kind.bits * kind.lanes for kind in (old_dtype.storage, new_dtype.storage))
     extents = list(shape) if shape is not None else _scaled(src, old_bits, new_bits, span)
     old_size, new_size = _total(src.shape), _total(extents)
     if old_size is not None and new_size is not None and old_size * old_bits != new_size * new_bits:
@@ -54,11 +57,12 @@ def view(src: Any, shape: Sequence[Any] | None = None, dtype: Any = None) -> ir.
         )
     alias = T.decl_buffer(
         extents,
-        new_dtype,
+        new_dtype.prim_type,
         f"{src.name}_view",
         scope=src.scope(),
         layout=None,
-        data_alignment=max(1, new_bits // 8),
+        # No more than the source promises: its first element may lie anywhere.
+        data_alignment=min(new_dtype.storage.itemsize, src.ty.data_alignment),
         span=span,
     )
     builder.emit(T.DeclBuffer(alias, data=src.data, span=span))
