@@ -17,7 +17,7 @@ from tilelang.errors import UnsupportedError
 from tilelang.ir.intrin import ALL, find, intrinsics
 from tilelang.ir.op.base import TileCall, tile_ops
 
-__all__ = ["TILE_OPS", "backends_of", "check_support", "support_table"]
+__all__ = ["TILE_OPS", "TILE_OPTIONS", "backends_of", "check_support", "support_table"]
 
 _COLLECTIVE = frozenset({"cpu", "cuda", "cutedsl", "rocm"})
 
@@ -34,6 +34,11 @@ TILE_OPS: dict[str, frozenset[str]] = {
     "reducer_init": _COLLECTIVE,
     "scan": _COLLECTIVE,
     "transpose": ALL,
+}
+
+#: Backends of options that make a tile operation another one where they are set.
+TILE_OPTIONS: dict[tuple[str, str], frozenset[str]] = {
+    ("atomic", "use_tma"): frozenset({"cuda", "cutedsl"}),
 }
 
 
@@ -88,6 +93,9 @@ def check_support(func: tirx.PrimFunc, backend: str) -> tirx.PrimFunc:
 def _operation(call: ir.Call) -> tuple[str | None, frozenset[str]]:
     tile = TileCall.of(call)
     if tile is not None:
+        for (name, option), backends in TILE_OPTIONS.items():
+            if tile.name == name and getattr(tile.attrs, option):
+                return f"{name} with {option}=True", backends
         return tile.name, TILE_OPS.get(tile.name, ALL)
     record = find(call)
     return (record.name, record.backends) if record is not None else (None, ALL)

@@ -28,7 +28,7 @@ def reduction(
     fill=None,
     **options,
 ):
-    """Reduce an ``M`` × ``N`` tile along ``dim``; with ``fill`` onto a destination that holds it."""
+    """Reduce an ``M`` × ``N`` tile along ``dim``, with ``fill`` onto what a destination holds."""
     reduce_op = getattr(T, f"reduce_{op}")
     length = M if dim in (1, -1) else N
     if fill is not None:

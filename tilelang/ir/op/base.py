@@ -134,12 +134,13 @@ class TileCall:
         return self.operands.get(name)
 
     def regions(self, access: str) -> list[ir.TensorRegion]:
-        """The region operands read (``"r"``) or written (``"w"``)."""
-        return [
-            self.operands[o.name]
-            for o in self.op.operands
-            if o.kind == "region" and access in o.access and o.name in self.operands
+        """The region operands read (``"r"``) or written (``"w"``), without scalars in their place."""
+        values = [
+            self.get(operand.name)
+            for operand in self.op.operands
+            if operand.kind == "region" and access in operand.access
         ]
+        return [value for value in values if isinstance(value, ir.TensorRegion)]
 
 
 def find_tile_op(name: str) -> TileOp:
