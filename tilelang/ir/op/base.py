@@ -134,7 +134,7 @@ class TileCall:
         return self.operands.get(name)
 
     def regions(self, access: str) -> list[ir.TensorRegion]:
-        """The region operands read (``"r"``) or written (``"w"``); a scalar in place of one is none."""
+        """The region operands read (``"r"``) or written (``"w"``); scalars are left out."""
         values = [
             self.get(operand.name)
             for operand in self.op.operands
