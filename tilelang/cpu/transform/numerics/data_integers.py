@@ -12,7 +12,7 @@ impossible. Divisions and shifts by a value get guards; constants need none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import ir
@@ -22,7 +22,14 @@ from tvm_ffi import structural_mutate, structural_walk
 
 from tilelang.cpu.intrinsics.math import ops
 from tilelang.cpu.intrinsics.math.integer import width
-from tilelang.cpu.transform.numerics.dtypes import cast, element, is_float, is_int
+from tilelang.cpu.transform.numerics.dtypes import (
+    cast,
+    element,
+    is_float,
+    is_int,
+    is_plain_index,
+    variables,
+)
 from tilelang.cpu.transform.numerics.functions import op_name
 
 __all__ = ["wrap_data_integers"]
@@ -43,7 +50,8 @@ def wrap_data_integers(func: T.PrimFunc) -> T.PrimFunc:
     Before: ``B[i] = (A[i] + 1) // B[i]``. After: ``B[i] = tl.num.floordiv(tl.num.add(A[i], 1),
     B[i])``; ``A[i * 4 + j]`` and ``B[i] = i * 4 + j`` stay.
     """
-    return func.with_body(_Wrapper(_index_symbols(func)).rewrite(func.body))
+    body = _Wrapper(_index_symbols(func)).rewrite(func.body)
+    return func if body.same_as(func.body) else func.with_body(body)
 
 
 def _index_symbols(func: T.PrimFunc) -> set[ir.Var]:
@@ -51,41 +59,40 @@ def _index_symbols(func: T.PrimFunc) -> set[ir.Var]:
     found: set[ir.Var] = set()
     bound: dict[ir.Var, ir.Expr] = {}
 
-    def collect(root: Any) -> None:
-        structural_walk(root, (ir.Var, lambda var: None if _is_buffer(var) else found.add(var)))
+    def collect(*exprs: Any) -> None:
+        for expr in exprs:
+            found.update(variables(expr))
 
     def on_buffer(var: ir.Var) -> None:
         if _is_buffer(var):
-            collect([*var.ty.shape, *var.ty.strides, var.ty.elem_offset])
-
-    def on_for(loop: T.For) -> None:
-        collect([loop.loop_var, loop.min, loop.extent])
+            collect(*var.ty.shape, *var.ty.strides, var.ty.elem_offset)
 
     def on_bind(bind: T.Bind) -> None:
         bound[bind.var] = bind.value
 
-    def on_attr(attr: T.AttrStmt) -> None:
-        collect([attr.value])
-
     for param in func.params:
         on_buffer(param)
     handlers = [
-        (T.For, on_for),
+        (T.For, lambda loop: collect(loop.loop_var, loop.min, loop.extent)),
         (T.Bind, on_bind),
-        (T.AttrStmt, on_attr),
+        (T.AttrStmt, lambda attr: collect(attr.value)),
         (T.AllocBuffer, lambda stmt: on_buffer(stmt.buffer)),
         (T.DeclBuffer, lambda stmt: on_buffer(stmt.buffer)),
-        (T.BufferStore, lambda store: collect(list(store.indices))),
-        (ir.TensorLoad, lambda load: collect(list(load.indices))),
+        (T.BufferStore, lambda store: collect(*store.indices)),
+        (ir.TensorLoad, lambda load: collect(*load.indices)),
     ]
     structural_walk(func.body, handlers)
     pending = [var for var in found if var in bound]
     while pending:
-        before = set(found)
-        collect(bound.pop(pending.pop()))
-        pending += [var for var in found - before if var in bound]
-        pending = [var for var in pending if var in bound]
+        value = bound.pop(pending.pop(), None)
+        if value is not None:
+            collect(value)
+            pending += [var for var in variables(value) if var in bound]
     return found
+
+
+def _same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    return all(a.same_as(b) for a, b in zip(new, old, strict=True))
 
 
 def _is_buffer(var: ir.Var) -> bool:
@@ -122,6 +129,8 @@ class _Wrapper:
         return structural_mutate(body, handlers)
 
     def _under(self, mutator: Any, value: Any, in_index: bool, forced: bool = False) -> Any:
+        if in_index and is_plain_index(value):
+            return value
         outer = self.in_index, self.forced
         self.in_index, self.forced = in_index, forced
         result = mutator.mutate(value)
@@ -131,17 +140,21 @@ class _Wrapper:
     def on_store(self, store: T.BufferStore, mutator: Any) -> Any:
         value = self._under(mutator, store.value, False)
         indices = [self._under(mutator, index, True) for index in store.indices]
+        if value.same_as(store.value) and _same(indices, store.indices):
+            return store
         return T.BufferStore(store.buffer, value, indices, store.span)
 
     def on_load(self, load: ir.TensorLoad, mutator: Any) -> Any:
         indices = [self._under(mutator, index, True) for index in load.indices]
-        if all(new.same_as(old) for new, old in zip(indices, load.indices, strict=True)):
+        if _same(indices, load.indices):
             return load
         return T.BufferLoad(load.source, indices, load.span)
 
     def on_for(self, loop: T.For, mutator: Any) -> Any:
         low, extent = (self._under(mutator, e, True) for e in (loop.min, loop.extent))
         body = mutator.mutate(loop.body)
+        if _same((low, extent, body), (loop.min, loop.extent, loop.body)):
+            return loop
         return T.For(
             loop.loop_var, low, extent, loop.kind, body, loop.thread_binding, loop.annotations,
             loop.step, loop.span,
@@ -149,7 +162,8 @@ class _Wrapper:
 
     def on_bind(self, bind: T.Bind, mutator: Any) -> Any:
         self.bound[bind.var] = self.is_data(bind.value)
-        return T.Bind(bind.var, self._under(mutator, bind.value, False), bind.span)
+        value = self._under(mutator, bind.value, False)
+        return bind if value.same_as(bind.value) else T.Bind(bind.var, value, bind.span)
 
     def on_let(self, let: prim.Let, mutator: Any) -> Any:
         self.bound[let.var] = self.is_data(let.value)
@@ -183,14 +197,10 @@ class _Wrapper:
         if not is_int(element(node)):
             return self._plain(node, mutator)
         safe = isinstance(node.b, prim.IntImm) and node.b.value != 0
-        guarded = not safe and self._may_be_zero(node.b)
-        if self._wraps(node) or guarded:
+        # A loop variable starts at 0 and an extent may be 0: dividing would stop the process.
+        if self._wraps(node) or not safe:
             return self._call(_DIVISIONS[type(node)], node, mutator)
         return self._plain(node, mutator)
-
-    def _may_be_zero(self, divisor: ir.Expr) -> bool:
-        """Whether nothing but the caller's values keeps ``divisor`` from 0; extents are not 0."""
-        return self.is_data(divisor) or isinstance(divisor, prim.IntImm)
 
     def on_shift(self, node: Any, mutator: Any) -> Any:
         legal = isinstance(node.b, prim.IntImm) and 0 <= node.b.value < width(element(node))

@@ -1,0 +1,1 @@
+"""The differential fuzzer: random tile programs through the interpreter, LLVM and C."""
