@@ -22,7 +22,19 @@ from tilelang.utils import build_date, deprecated
 from tilelang.version import __version__
 
 if TYPE_CHECKING:
-    from tilelang import analysis, cpu, cuda, engine, interpreter, metal, rocm, testing, tools, transform, webgpu
+    from tilelang import (
+        analysis,
+        cpu,
+        cuda,
+        engine,
+        interpreter,
+        metal,
+        rocm,
+        testing,
+        tools,
+        transform,
+        webgpu,
+    )
     from tilelang.interpreter import interpret
     from tilelang.profiler import Profiler, TensorSupplyType, do_bench
 

@@ -57,6 +57,11 @@ class Block:
     ended: bool = False  # a break or continue was emitted: what follows cannot run
     warned: bool = False
 
+    def insert(self, index: int, stmt: T.Stmt) -> None:
+        """Put a statement before the one at ``index``, outside the wrappers that begin there."""
+        self.stmts.insert(index, stmt)
+        self.wrappers = [(start + (start >= index), wrap) for start, wrap in self.wrappers]
+
     def finish(self) -> list[T.Stmt]:
         """Apply the wrappers, innermost first, and return the statements."""
         stmts = self.stmts
@@ -110,6 +115,11 @@ class Builder:
         self.name_hint: str | None = None
         self.name_prefix = ""
         self._blocks: list[Block] = [Block()]
+
+    @property
+    def block_now(self) -> Block:
+        """The innermost open block."""
+        return self._blocks[-1]
 
     @property
     def stmts(self) -> list[T.Stmt]:

@@ -30,7 +30,9 @@ def is_buffer(value: Any) -> bool:
 def is_expr(value: Any) -> bool:
     """Whether ``value`` is a scalar IR expression (buffers and regions are not)."""
     return (
-        isinstance(value, ir.Expr) and not is_buffer(value) and not isinstance(value, ir.TensorRegion)
+        isinstance(value, ir.Expr)
+        and not is_buffer(value)
+        and not isinstance(value, ir.TensorRegion)
     )
 
 

@@ -33,7 +33,9 @@ def zero_of(expr: Any) -> ir.Expr:
     return T.const(0, str(convert(expr).ty.dtype))
 
 
-def to_region(value: Any, extents: Sequence[Any] | None = None, what: str = "operand") -> ir.TensorRegion:
+def to_region(
+    value: Any, extents: Sequence[Any] | None = None, what: str = "operand"
+) -> ir.TensorRegion:
     """Turn a buffer, an element ``A[i, j]`` or a slice ``A[i:j, k]`` into a region.
 
     An element is the head address of a tile: it takes ``extents`` (aligned to the last
@@ -58,7 +60,8 @@ def to_region(value: Any, extents: Sequence[Any] | None = None, what: str = "ope
         ]
         return T.BufferRegion(value.source, ranges)
     raise TraceTypeError(
-        f"{what} must be a buffer, an element A[i, j] or a slice A[i:j, k], found {type(value).__name__}"
+        f"{what} must be a buffer, an element A[i, j] or a slice A[i:j, k], found "
+        f"{type(value).__name__}"
     )
 
 

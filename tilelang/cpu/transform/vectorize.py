@@ -24,7 +24,8 @@ def vectorize_parallel(func: T.PrimFunc, features: Features) -> T.PrimFunc:
     vectors in them.
 
     Before: ``for j in T.parallel(100): B[j] = exp(A[j])``. After: ``for q in range(6): for v in
-    T.vectorized(16): B[q * 16 + v] = exp(A[q * 16 + v])``, then ``for j in range(4): B[96 + j] = ...``.
+    T.vectorized(16): B[q * 16 + v] = exp(A[q * 16 + v])``, then ``for j in range(4): B[96 + j] =
+    ...``.
     """
 
     def on_for(loop: T.For) -> Any:

@@ -177,7 +177,8 @@ def match_extents(what: str, src: Any, dst: Any) -> tuple[ir.TensorRegion, ir.Te
     )
     if not agree:
         raise TraceError(
-            f"{what}: the extents differ: {_show('src', source)}, {_show('dst', target)}. Slice the "
+            f"{what}: the extents differ: {_show('src', source)}, {_show('dst', target)}. Slice "
+            "the "
             "larger side, or pass only its start index",
             span,
         )

@@ -156,7 +156,8 @@ def gemm(
     ):
         if left != right:
             raise TraceError(
-                f"T.gemm: {label} differ: {left} and {right} (A {shapes['A']}{' transposed' if transpose_A else ''}, "
+                f"T.gemm: {label} differ: {left} and {right} "
+                f"(A {shapes['A']}{' transposed' if transpose_A else ''}, "
                 f"B {shapes['B']}{' transposed' if transpose_B else ''}, C {shapes['C']})",
                 span,
             )

@@ -183,7 +183,8 @@ def _check_output(
     found = [const_int(extent) for extent in region_extents(dst)]
     if found not in (dropped, kept) and not (not dropped and found == [1]):
         raise TraceError(
-            f"T.reduce: reducing dim {axis} of {src.source.name}{tuple(extents)} gives {tuple(dropped)} "
+            f"T.reduce: reducing dim {axis} of {src.source.name}{tuple(extents)} gives "
+            f"{tuple(dropped)} "
             f"or {tuple(kept)}, but {dst.source.name} has {tuple(found)}",
             span,
         )

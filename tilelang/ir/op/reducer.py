@@ -1,14 +1,14 @@
 """Reducers: an accumulation epoch over parallel iterations, closed into a fragment.
 
-A reducer handle (scope ``local.reducer.<kind>``) has no readable storage. ``T.reducer_init`` opens an
-epoch, every ``T.reducer_update`` inside ``T.Parallel`` contributes once per logical iteration, and
+A reducer handle (scope ``local.reducer.<kind>``) has no readable storage. ``T.reducer_init`` opens
+an epoch, every ``T.reducer_update`` inside ``T.Parallel`` contributes once per logical iteration, and
 ``T.finalize_reducer`` writes the result. In the IR an update is the call
 ``tl.reducer_update(r[idx], value)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -68,13 +68,19 @@ def identity(kind: str, dtype: str) -> ir.Expr:
     return T.const(0, dtype)
 
 
+_FOLDS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "sum": np.add,
+    "max": np.fmax,
+    "min": np.fmin,
+    "bitand": np.bitwise_and,
+    "bitor": np.bitwise_or,
+    "bitxor": np.bitwise_xor,
+}
+
+
 def accumulate(kind: str, old: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Combine two arrays elementwise with the reduction ``kind``."""
-    fold = {"sum": np.add, "max": np.fmax, "min": np.fmin}.get(kind)
-    fold = (
-        fold or {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}[kind]
-    )
-    return fold(old, value)
+    return _FOLDS[kind](old, value)
 
 
 def _init_reference(ctx: Any, call: TileCall) -> None:
@@ -188,7 +194,8 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
     dtype = dtype_of(region)
     if isinstance(init, ir.Expr) and dtype_of(init) != dtype:
         raise TraceError(
-            f"T.reducer_init: start value of dtype {dtype_of(init)} does not match reducer dtype {dtype}",
+            f"T.reducer_init: start value of dtype {dtype_of(init)} does not match reducer "
+            f"dtype {dtype}",
             builder.user_span(),
         )
     start = None if init is None else convert(init, dtype)

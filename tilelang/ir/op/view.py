@@ -81,7 +81,8 @@ def _scaled(src: ir.Var, old_bits: int, new_bits: int, span: ir.Span | None) -> 
         scaled: Any = last * old_bits // new_bits
     elif size * old_bits % new_bits:
         raise ViewError(
-            f"T.view: {size} elements of {old_bits} bits are no whole number of {new_bits}-bit elements",
+            f"T.view: {size} elements of {old_bits} bits are no whole number of "
+            f"{new_bits}-bit elements",
             span,
         )
     else:
