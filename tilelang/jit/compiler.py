@@ -128,9 +128,9 @@ def par_compile(
     return run_parallel(jobs, num_workers=num_workers, ignore_error=ignore_error)
 
 
-def compile_request(request: CompileRequest, phases: Phases | None = None) -> JITKernel:
+def compile_request(request: CompileRequest) -> JITKernel:
     """Find or build the kernel of ``request``."""
-    phases = phases or Phases(request.verbose)
+    phases = Phases(request.name, request.verbose)
     if env.should_interpret():
         from tilelang.jit.adapter.interpreter import InterpreterAdapter  # only when asked for
 

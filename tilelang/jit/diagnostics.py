@@ -1,25 +1,42 @@
-"""How long each phase of a compile took, kept with the kernel and logged when asked."""
+"""How long each phase of a compile took, kept with the kernel and shown when asked."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
+import sys
 import time
 from collections.abc import Iterator
 
 from tilelang.env import env
 
-__all__ = ["Phases", "jit_phase"]
+__all__ = ["Phases", "jit_phase", "show"]
 
-logger = logging.getLogger("tilelang.jit")
+
+def show(text: str) -> None:
+    """Write a line to stderr, above a progress bar if there is one."""
+    # A bar can only be there if tqdm was imported, and only its own writer keeps the bar whole.
+    tqdm = sys.modules.get("tqdm")
+    if tqdm is not None:
+        tqdm.tqdm.write(text, file=sys.stderr)
+    else:
+        sys.stderr.write(f"{text}\n")
 
 
 class Phases:
-    """Milliseconds by phase name, in the order the phases ran."""
+    """Milliseconds by phase name, in the order the phases ran.
 
-    def __init__(self, verbose: bool = False) -> None:
+    Parameters
+    ----------
+    title : str
+        What is compiled, for the lines shown.
+    verbose : bool
+        Show each phase when it ends; ``TILELANG_JIT_DIAGNOSTICS`` does so for every compile.
+    """
+
+    def __init__(self, title: str, verbose: bool = False) -> None:
         self.milliseconds: dict[str, float] = {}
-        self._log = verbose or env.is_jit_diagnostics_enabled()
+        self._title = title
+        self._shown = verbose or env.is_jit_diagnostics_enabled()
 
     @contextlib.contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -33,12 +50,12 @@ class Phases:
     def add(self, name: str, seconds: float) -> None:
         """Record that phase ``name`` took ``seconds``."""
         self.milliseconds[name] = self.milliseconds.get(name, 0.0) + seconds * 1e3
-        if self._log:
-            logger.info("%s: %.2f ms", name, seconds * 1e3)
+        if self._shown:
+            show(f"tilelang: {self._title}: {name} {seconds * 1e3:.2f} ms")
 
 
 @contextlib.contextmanager
-def jit_phase(name: str, verbose: bool = False) -> Iterator[None]:
-    """Log the time the block takes if ``verbose`` or ``TILELANG_JIT_DIAGNOSTICS`` says so."""
-    with Phases(verbose)(name):
+def jit_phase(name: str, title: str = "jit", verbose: bool = False) -> Iterator[None]:
+    """Show the time the block takes if ``verbose`` or ``TILELANG_JIT_DIAGNOSTICS`` says so."""
+    with Phases(title, verbose)(name):
         yield
