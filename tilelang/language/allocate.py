@@ -125,7 +125,7 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
         )
     variable = _allocate("T.alloc_var", (1,), dtype, scope, "var")
     if init is not None:
-        store(init, variable, 0)
+        store(init, 0, variable)
     return variable
 
 

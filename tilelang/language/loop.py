@@ -12,6 +12,7 @@ from tvm import tirx as T
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir import builder
 from tilelang.ir.expr import const_int, convert, is_expr
+from tilelang.ir.snapshot import snapshot
 from tilelang.ir.span import user_span
 
 __all__ = [
@@ -104,7 +105,7 @@ class LoopSpec:
 
 def _bound(what: str, value: Any) -> ir.Expr:
     """A loop bound: an integer of at least 32 bits."""
-    expr = convert(value) if not isinstance(value, float) else None
+    expr = snapshot(convert(value), "bound") if not isinstance(value, float) else None
     dtype = "" if expr is None or not isinstance(expr.ty, ir.PrimType) else str(expr.ty.dtype)
     if dtype in ("int32", "int64"):
         return expr

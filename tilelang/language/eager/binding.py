@@ -13,11 +13,11 @@ from typing import Any
 import tvm_ffi
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import VisitInterrupt, structural_walk
 
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir.builder import current_or_none
 from tilelang.ir.dtype import dtype as to_dtype
+from tilelang.ir.snapshot import Position, settle, snapshot
 from tilelang.ir.span import user_span
 from tilelang.language.eager.operators import BINARY_OPERATORS
 from tilelang.language.eager.subscript import INPLACE, check_state, store_element
@@ -33,7 +33,9 @@ from tilelang.language.eager.values import (
 )
 
 __all__ = [
+    "Ref",
     "ann_assign",
+    "argument",
     "assign",
     "aug_assign",
     "aug_attr",
@@ -43,7 +45,9 @@ __all__ = [
     "iterate",
     "named",
     "once",
+    "reference",
     "set_attr",
+    "settle_all",
     "unpack",
 ]
 
@@ -73,32 +77,63 @@ def evaluate_once(name: str, value: Any) -> Any:
     value = read(value) if not is_alloc_var(value) else value
     if not isinstance(value, ir.Expr) or isinstance(value, ir.Var) or is_constant(value):
         return value
+    if isinstance(value, ir.TensorRegion):
+        return snapshot(value, name)
     if not isinstance(value.ty, ir.PrimType | ir.PointerType) or value.ty == "void":
         return value
     builder = current_or_none()
     return value if builder is None else builder.bind(name, value)
 
 
-_PURE = 1  # TCallEffectKind: 0 is an annotation, 1 pure, higher ones read or change state
-
-
-def _stop_at_effect(call: ir.Call) -> VisitInterrupt | None:
-    kind = call.op.get_attr("TCallEffectKind") if isinstance(call.op, ir.Op) else None
-    return None if kind is not None and int(kind) <= _PURE else VisitInterrupt(call)
-
-
-def _reads_memory(value: ir.Expr) -> bool:
-    callbacks: Any = [(ir.TensorLoad, VisitInterrupt), (ir.Call, _stop_at_effect)]
-    return structural_walk(value, callbacks) is not None
-
-
 def element(value: Any) -> Any:
     """A value that a Python container will hold: what it reads from memory is read now."""
-    if isinstance(value, ir.Expr) and not isinstance(value, ir.Var) and not is_constant(value):
-        if is_scalar(value) and _reads_memory(value):
-            builder = current_or_none()
-            return evaluate_once("value" if builder is None else builder.take_name("value"), value)
-    return value
+    builder = current_or_none()
+    return value if builder is None else snapshot(value, builder.take_name("value"))
+
+
+class Ref:
+    """Annotation of a macro parameter that is passed by reference. ``T.Var`` is its old spelling.
+
+    The argument is a variable of ``T.alloc_var``, an element ``A[i]`` or a slice; assigning to the
+    parameter stores to it. The index is evaluated at the call.
+
+    Examples
+    --------
+    >>> @T.macro  # doctest: +SKIP
+    ... def increment(x: T.Ref, by):
+    ...     x += by
+    """
+
+
+def reference(name: str, value: Any) -> Any:
+    """What a ``T.Ref`` parameter holds for the argument ``value``."""
+    if isinstance(value, Reference | ir.TensorRegion):
+        return value
+    if isinstance(value, ir.TensorLoad):
+        if value.source.scope() == "local.var":
+            return value.source
+        indices = [evaluate_once(f"{name}_index", index) for index in value.indices]
+        return Reference(value.source, indices)
+    if isinstance(value, ir.Var) and not isinstance(value.ty, ir.PrimType):
+        return value
+    raise TraceTypeError(
+        f"parameter '{name}' is a T.Ref and takes a variable of T.alloc_var, an element or a "
+        f"slice; found {describe(value)}",
+        user_span(),
+    )
+
+
+def argument(name: str, value: Any, annotation: Any = None) -> Any:
+    """A parameter of a nested function: a reference, or the value at the call."""
+    return reference(name, value) if annotation is Ref else snapshot(value, name)
+
+
+def settle_all(*items: Any) -> list[Any]:
+    """Operands that alternate with the positions after them, each as it was when evaluated."""
+    values, places = list(items[::2]), items[1::2]
+    for k in range(len(places) - 1, -1, -1):  # from the last, so that positions stay valid
+        values[k] = settle(values[k], places[k])
+    return values
 
 
 def assign(name: str, value: Any, held: Any) -> Any:
@@ -136,12 +171,12 @@ def _converted(name: str, value: Any, annotation: to_dtype) -> Any:
     raise TraceTypeError(f"'{name}: {annotation}' cannot hold {describe(value)}", user_span())
 
 
-def aug_assign(name: str, op: str, held: Any, value: Any) -> Any:
-    """``name op= value``."""
+def aug_assign(name: str, op: str, held: Any, since: Position | None, value: Any) -> Any:
+    """``name op= value``; ``since`` is the place from before the value was evaluated."""
     if isinstance(held, Missing):
         held.fail()
     if is_alloc_var(held) or isinstance(held, Reference):
-        store_element(held, BINARY_OPERATORS[op](held, value))
+        store_element(held, BINARY_OPERATORS[op](settle(read(held), since), value))
         return held
     if isinstance(held, ir.Var) and isinstance(held.ty, T.BufferType):
         raise TraceError(
@@ -149,7 +184,7 @@ def aug_assign(name: str, op: str, held: Any, value: Any) -> Any:
             f"({name}[i] = ...) in a T.Parallel loop",
             user_span(),
         )
-    return evaluate_once(name, _updated(op, held, value))
+    return evaluate_once(name, _updated(op, settle(held, since), value))
 
 
 def _updated(op: str, held: Any, value: Any) -> Any:
@@ -178,13 +213,13 @@ def set_attr(name: str, value: Any, owner: Any, attribute: str) -> None:
     setattr(owner, attribute, new)
 
 
-def aug_attr(op: str, owner: Any, attribute: str, value: Any) -> None:
+def aug_attr(op: str, owner: Any, attribute: str, since: Position | None, value: Any) -> None:
     """``owner.attribute op= value``."""
     held = getattr(owner, attribute)
     if is_alloc_var(held) or isinstance(held, Reference):
-        store_element(held, BINARY_OPERATORS[op](held, value))
+        store_element(held, BINARY_OPERATORS[op](settle(read(held), since), value))
     else:
-        set_attr(attribute, _updated(op, held, value), owner, attribute)
+        set_attr(attribute, _updated(op, settle(held, since), value), owner, attribute)
 
 
 def iterate(value: Any) -> Iterable[Any]:

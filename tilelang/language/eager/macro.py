@@ -11,49 +11,17 @@ from typing import Any, TypeVar
 
 from tvm import ir
 
-from tilelang.errors import TraceError, TraceTypeError
+from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.span import user_span
 from tilelang.language.eager import runtime
-from tilelang.language.eager.binding import evaluate_once
+from tilelang.language.eager.binding import Ref, evaluate_once, reference
 from tilelang.language.eager.source import code_of, parse_function, rewrite_function
-from tilelang.language.eager.values import Reference, describe, is_constant
+from tilelang.language.eager.values import is_constant
 
 __all__ = ["Macro", "Ref", "inline", "macro", "meta_class"]
 
 C = TypeVar("C", bound=type)
-
-
-class Ref:
-    """Annotation of a macro parameter that is passed by reference. ``T.Var`` is its old spelling.
-
-    The argument is a variable of ``T.alloc_var``, an element ``A[i]`` or a slice; assigning to the
-    parameter stores to it. The index is evaluated at the call.
-
-    Examples
-    --------
-    >>> @T.macro  # doctest: +SKIP
-    ... def increment(x: T.Ref, by):
-    ...     x += by
-    """
-
-
-def _reference(name: str, value: Any) -> Any:
-    """What a ``T.Ref`` parameter holds for the argument ``value``."""
-    if isinstance(value, Reference | ir.TensorRegion):
-        return value
-    if isinstance(value, ir.TensorLoad):
-        if value.source.scope() == "local.var":
-            return value.source
-        indices = [evaluate_once(f"{name}_index", index) for index in value.indices]
-        return Reference(value.source, indices)
-    if isinstance(value, ir.Var) and not isinstance(value.ty, ir.PrimType):
-        return value
-    raise TraceTypeError(
-        f"parameter '{name}' is a T.Ref and takes a variable of T.alloc_var, an element or a "
-        f"slice; found {describe(value)}",
-        user_span(),
-    )
 
 
 def _names(annotation: Any, kind: type, text: str) -> bool:
@@ -100,7 +68,7 @@ class Macro:
 
     def _argument(self, name: str, value: Any) -> Any:
         if name in self._refs or (name in self._old_refs and isinstance(value, ir.TensorLoad)):
-            return _reference(name, value)
+            return reference(name, value)
         if isinstance(value, ir.Expr) and not isinstance(value, ir.Var) and not is_constant(value):
             return evaluate_once(name, value)
         return value

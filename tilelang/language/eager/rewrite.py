@@ -89,9 +89,19 @@ class Rewriter(ExpressionRewriter):
         args = node.args
         args.defaults = []
         args.kw_defaults = [None] * len(args.kwonlyargs)
-        return self._function(node)
+        return self._function(node, [])
 
-    def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def _nested(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """A function inside the function: its arguments are taken at the call."""
+        args = node.args
+        taken: Body = []
+        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+            kind = [] if arg.annotation is None else [self.visit(arg.annotation)]
+            value = call("argument", constant(arg.arg), load(arg.arg), *kind, at=arg)
+            taken.append(ast.copy_location(_assign(store(arg.arg), value), arg))
+        return self._function(node, taken)
+
+    def _function(self, node: ast.FunctionDef, prologue: Body) -> ast.FunctionDef:
         args = node.args
         every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
         for arg in every:
@@ -103,7 +113,7 @@ class Rewriter(ExpressionRewriter):
             body = self.block(node.body)
         self._handles = handles
         begin = call("begin_scope", constant(node.name), of=RUNTIME)
-        prologue: Body = [_assign(store(SCOPE), begin)]
+        prologue = [*prologue, _assign(store(SCOPE), begin)]
         prologue += [_assign(store(n), call("unbound", constant(n))) for n in sorted(names.locals)]
         for statement in prologue:
             ast.copy_location(statement, node)
@@ -147,8 +157,12 @@ class Rewriter(ExpressionRewriter):
             bound = call("assign", hint or constant(name), value, current, at=target)
             return _assign(store(name), bound)
         if isinstance(target, ast.Subscript):
-            base, index = self.raw(target.value), self.index(target.slice)
-            return ast.Expr(call("store", value, base, index, at=target))
+            index = self.index(target.slice)
+            places = [value, index]
+            if has_call(target.slice):
+                settled = call("settle_all", value, call("position"), index, at=target)
+                places = [ast.copy_location(ast.Starred(settled, ast.Load()), target)]
+            return ast.Expr(call("store", *places, self.raw(target.value), at=target))
         if isinstance(target, ast.Attribute):
             attribute = constant(target.attr)
             owner = self.raw(target.value)
@@ -200,16 +214,19 @@ class Rewriter(ExpressionRewriter):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         op = constant(BINARY[type(node.op)])
-        target, value = node.target, self.visit(node.value)
+        target = node.target
+        since = call("position", at=target) if has_call(node.value) else constant(None)
+        value = self.visit(node.value)
         if isinstance(target, ast.Name):
             current = self._seen(load(target.id))
-            new = call("aug_assign", constant(target.id), op, current, value, at=target)
+            new = call("aug_assign", constant(target.id), op, current, since, value, at=target)
             return _assign(store(target.id), new)
         if isinstance(target, ast.Subscript):
             base, index = self.raw(target.value), self.index(target.slice)
-            return ast.Expr(call("aug_store", op, base, index, value, at=target))
+            return ast.Expr(call("aug_store", op, base, index, since, value, at=target))
         owner = self.raw(target.value)
-        return ast.Expr(call("aug_attr", op, owner, constant(target.attr), value, at=target))
+        attribute = constant(target.attr)
+        return ast.Expr(call("aug_attr", op, owner, attribute, since, value, at=target))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Body | ast.stmt:
         target = node.target
@@ -377,7 +394,7 @@ class Rewriter(ExpressionRewriter):
         if node.decorator_list:  # the decorator decides; T.macro finds the source by itself
             return node
         self.defaults(node.args)
-        return self._function(node)
+        return self._nested(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         return node

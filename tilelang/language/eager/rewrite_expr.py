@@ -19,14 +19,14 @@ Python values keep their Python meaning in every one of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import make_span
 from tilelang.language.eager.builtin_calls import BUILTINS
-from tilelang.language.eager.names import RUNTIME, Names, function_names, target_names
+from tilelang.language.eager.names import RUNTIME, Names, function_names, has_call, target_names
 
 __all__ = ["BINARY", "ExpressionRewriter", "call", "constant", "load", "store"]
 
@@ -167,7 +167,21 @@ class ExpressionRewriter(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             return node
-        return call(BINARY[type(node.op)], self.raw(node.left), self.raw(node.right), at=node)
+        return call(BINARY[type(node.op)], *self.operands([node.left, node.right]), at=node)
+
+    def operands(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        """Rewrite operands evaluated one after the other.
+
+        If a later one calls something, it may emit statements; then each earlier one keeps the
+        value it had when Python evaluated it.
+        """
+        if not any(has_call(node) for node in nodes[1:]):
+            return [self.raw(node) for node in nodes]
+        items: list[ast.expr] = []
+        for node in nodes:
+            items += [self.visit(node), call("position", at=node)]
+        settled = call("settle_all", *items[:-1], at=nodes[0])
+        return [ast.copy_location(ast.Starred(settled, ast.Load()), nodes[0])]
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if isinstance(node.operand, ast.Constant):
@@ -188,7 +202,7 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         ops = tuple(_COMPARE[type(op)] for op in node.ops)
-        operands = [self.raw(e) for e in (node.left, *node.comparators)]
+        operands = self.operands([node.left, *node.comparators])
         if len(ops) == 1:
             return call(ops[0], *operands, at=node)
         return call("chain", constant(ops), *operands, at=node)
@@ -221,11 +235,19 @@ class ExpressionRewriter(ast.NodeTransformer):
             with self._consumed():
                 args = [self.visit(arg) for arg in node.args]
         else:
-            args = [self.element(arg) if keep else self.visit(arg) for arg in node.args]
+            args = self._arguments(node.args, keep)
         keywords = [
             ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
         ]
         return ast.copy_location(ast.Call(func, args, keywords), node)
+
+    def _arguments(self, nodes: Sequence[ast.expr], keep: bool) -> list[ast.expr]:
+        if keep:
+            return [self.element(node) for node in nodes]
+        if len(nodes) > 1 and not any(isinstance(node, ast.Starred) for node in nodes):
+            if any(has_call(node) for node in nodes[1:]):
+                return self.operands(nodes)
+        return [self.visit(node) for node in nodes]
 
     @contextmanager
     def _consumed(self) -> Iterator[None]:

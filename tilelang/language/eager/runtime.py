@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.ir.builder import current_or_none
+from tilelang.ir.snapshot import position
 from tilelang.language.eager.binding import (
     ann_assign,
+    argument,
     assign,
     aug_assign,
     aug_attr,
@@ -16,6 +18,7 @@ from tilelang.language.eager.binding import (
     named,
     once,
     set_attr,
+    settle_all,
     unpack,
 )
 from tilelang.language.eager.builtin_calls import builtin
@@ -58,6 +61,7 @@ __all__ = [
     "and_begin",
     "and_end",
     "ann_assign",
+    "argument",
     "assertion",
     "assign",
     "aug_assign",
@@ -88,6 +92,7 @@ __all__ = [
     "or_begin",
     "or_end",
     "pos",
+    "position",
     "range_",
     "read",
     "ret",
@@ -95,6 +100,7 @@ __all__ = [
     "select_end",
     "select_then",
     "set_attr",
+    "settle_all",
     "slice",
     "static_test",
     "stmt",

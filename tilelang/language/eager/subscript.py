@@ -19,6 +19,7 @@ from tilelang.ir.builder import current, current_or_none
 from tilelang.ir.expr import const_int, convert
 from tilelang.ir.op.copy import copy
 from tilelang.ir.op.fill import fill
+from tilelang.ir.snapshot import Position, settle, snapshot
 from tilelang.ir.span import user_span
 from tilelang.language.eager.operators import BINARY_OPERATORS
 from tilelang.language.eager.values import (
@@ -204,7 +205,7 @@ def delete_item(base: Any, index: Any) -> None:
     del base[_python_index(base, index)]
 
 
-def store(value: Any, base: Any, index: Any) -> None:
+def store(value: Any, index: Any, base: Any) -> None:
     """``base[index] = value``."""
     if _is_buffer(base):
         _write(base, _access(base, index), value)
@@ -219,7 +220,7 @@ def store(value: Any, base: Any, index: Any) -> None:
         store_element(held, value)
         return
     check_state(held, value, f"an item of a Python {type(base).__name__}")
-    base[where] = value
+    base[where] = snapshot(value)
 
 
 _ABSENT = object()
@@ -296,16 +297,16 @@ def _write(buffer: ir.Var, target: ir.Expr, value: Any) -> None:
         fill(target, read(value))
 
 
-def aug_store(op: str, base: Any, index: Any, value: Any) -> None:
-    """``base[index] op= value``; base and index are evaluated once."""
+def aug_store(op: str, base: Any, index: Any, since: Position | None, value: Any) -> None:
+    """``base[index] op= value``; base and index are evaluated once, before the value."""
     if not _is_buffer(base):
         held = item(base, index)
         if is_alloc_var(held) or isinstance(held, Reference):
-            store_element(held, BINARY_OPERATORS[op](held, value))
+            store_element(held, BINARY_OPERATORS[op](settle(read(held), since), value))
         elif isinstance(held, ir.Expr) or isinstance(value, ir.Expr):
-            store(BINARY_OPERATORS[op](held, value), base, index)
+            store(BINARY_OPERATORS[op](settle(held, since), value), index, base)
         else:
-            store(INPLACE[op](held, value), base, index)
+            store(INPLACE[op](held, value), index, base)
         return
     target = _access(base, index)
     if isinstance(target, ir.TensorRegion):
@@ -314,7 +315,10 @@ def aug_store(op: str, base: Any, index: Any, value: Any) -> None:
             "loop",
             user_span(),
         )
-    _write(base, target, BINARY_OPERATORS[op](target, value))
+    left = settle(target, since)
+    places = [settle(place, since) for place in target.indices]
+    target = T.BufferLoad(base, places, user_span())
+    _write(base, target, BINARY_OPERATORS[op](left, value))
 
 
 def slice_(start: Any, stop: Any, step: Any) -> slice:
