@@ -37,7 +37,8 @@ class EagerJIT(JITImpl):
     compile-time value. Sizes declared with ``T.const`` are read from the tensors, or given by
     keyword. There is one kernel for each combination of compile-time values, sizes and target.
 
-    The defaults that environment variables set count when a combination is first compiled.
+    Defaults set by environment variables count when a combination is first compiled; a call that
+    takes the fast way does not look at them again.
     """
 
     mode: Literal["eager"] = "eager"

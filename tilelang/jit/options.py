@@ -11,6 +11,7 @@ from tvm import tirx as T
 
 from tilelang.backend import BackendContext, create_backend_context
 from tilelang.backend.target import TargetLike, implicit_target
+from tilelang.env import env
 from tilelang.jit.request import CompileFlags, CompileRequest, OutIdx
 
 __all__ = ["JITOptions"]
@@ -35,12 +36,16 @@ class JITOptions:
             self.target, self.target_host, self.execution_backend, device_type=device_type
         )
 
-    def surroundings(self) -> str:
-        """What an unnamed target depends on, as text: the enclosing one or the environment's."""
-        if self.target not in (None, "auto"):
-            return ""
-        found = implicit_target()
-        return "" if found is None else str(found)
+    def surroundings(self) -> tuple[str, str, bool]:
+        """What a kernel depends on besides its arguments and these options.
+
+        The target of the enclosing ``with Target(...)`` or of the environment, where none is
+        given; the execution backend of the environment; whether programs are interpreted.
+        """
+        named = self.target not in (None, "auto")
+        target = None if named else implicit_target()
+        backend = env.get_default_execution_backend() if self.execution_backend is None else ""
+        return "" if target is None else str(target), backend, env.should_interpret()
 
     def request(self, func: T.PrimFunc, context: BackendContext) -> CompileRequest:
         """What to compile for ``func``."""

@@ -1,6 +1,7 @@
 """Eager mode: a call compiles on first use and runs."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -275,6 +276,40 @@ def test_kernels_may_name_parameters_like_anything():
     a = torch.zeros(4)
     for _ in range(2):
         assert torch.equal(odd(a, run=4), a + 7)
+
+
+def test_a_kernel_may_take_no_arguments_at_all():
+    @tilelang.jit
+    def counting(n: int = 8):
+        out = T.empty((n,), T.int32)
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(n):
+                out[i] = i
+        return out
+
+    for n in (8, 5, 8):
+        assert torch.equal(counting(n), torch.arange(n, dtype=torch.int32))
+    assert torch.equal(counting(), torch.arange(8, dtype=torch.int32))
+
+
+def test_threads_may_call_a_kernel_for_the_first_time_together():
+    kernel = fresh(scale)
+    a = torch.randn(200)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: kernel(a[: 100 + n % 3], 2.0), range(12)))
+    for n, tensor in enumerate(found):
+        assert torch.equal(tensor, a[: 100 + n % 3] * 2)
+    assert len(kernel._kernels) == 3
+
+
+def test_the_interpreter_can_run_a_kernel_that_was_compiled_before():
+    kernel = fresh(scale)
+    a = torch.randn(8)
+    kernel(a, 2.0)
+    with tilelang.env.scope(TILELANG_INTERPRET="1"):
+        interpreted = kernel.compile(a, 2.0)
+    assert interpreted.adapter.name == "interpreter"
+    assert torch.equal(interpreted(a, 3.0), kernel(a, 3.0))
 
 
 def test_out_idx_is_refused():
