@@ -1,7 +1,7 @@
 """Values are read when Python reads them, although expressions are symbolic."""
 
 # Kernels are traced, not run: unused names and odd expressions are the point.
-# ruff: noqa: B007, F841
+# ruff: noqa: F841
 
 import torch
 from frontend_util import binds, loops, nodes, run_ints
