@@ -117,15 +117,19 @@ def test_temporaries_of_loads_are_data_wherever_they_are_used():
     assert operators(wrap_data_integers(T.PrimFunc([a, out], body))) == ["add", "add", "mul"]
 
 
-def test_division_by_an_extent_needs_no_guard_but_by_a_value_does():
-    n, divisor = T.Var("n", "int32"), T.Var("divisor", "int32")
+def test_division_by_anything_but_a_constant_is_guarded():
+    n = T.Var("n", "int32")
     a = buffer("A", (n,))
-    guarded = T.BufferStore(a, T.floordiv(ROW, divisor), [ROW])
-    plain = T.BufferStore(a, T.floordiv(ROW, n), [ROW])
-    assert operators(wrap_data_integers(T.PrimFunc([a, divisor], loop(ROW, n, guarded)))) == [
-        "floordiv"
-    ]
-    assert operators(wrap_data_integers(T.PrimFunc([a], loop(ROW, n, plain)))) == []
+
+    def dividing_by(divisor):
+        stores = [
+            T.BufferStore(a, T.floordiv(ROW, divisor), [ROW]),
+            T.BufferStore(a, 0, [ROW % divisor]),
+        ]
+        return operators(wrap_data_integers(T.PrimFunc([a], loop(ROW, n, T.SeqStmt(stores)))))
+
+    assert dividing_by(n) == ["floordiv", "floormod"]
+    assert dividing_by(T.IntImm("int32", 4)) == []
 
 
 def test_data_divisor_in_an_index_does_not_trap():

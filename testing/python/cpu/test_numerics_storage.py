@@ -173,3 +173,11 @@ def test_functions_without_narrow_types_are_returned_as_they_are():
     func = T.PrimFunc([a], T.BufferStore(a, a[0], [1]))
     assert legalize_storage(func).same_as(func)
     assert not legalize_storage(func, native_half=False).same_as(func)
+
+
+def test_rounding_in_passing_needs_no_narrow_buffer():
+    a = buffer("A", (256,), "float32")
+    rounded = prim.Cast(prim_type("float32"), prim.Cast(prim_type("bfloat16"), a[ROW]))
+    values = np.random.default_rng(0).standard_normal(256).astype(np.float32)
+    got = execute([a], loop(ROW, 256, T.BufferStore(a, rounded, [ROW])), values)
+    assert (got == values.astype(ml_dtypes.bfloat16).astype(np.float32)).all()

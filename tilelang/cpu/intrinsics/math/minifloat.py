@@ -83,17 +83,13 @@ def storage_dtype(dtype: str) -> str | None:
 def _decode(form: Format, code: Value) -> Value:
     wide = code.to("int32")
     magnitude = wide & (form.sign - 1)
-    shift = 23 - form.mantissa
-    rebias = (127 - form.bias) << 23
-    bits = (magnitude << shift) + rebias if rebias else magnitude << shift
-    if form.bias != 127:  # bfloat16 shares its subnormals with float32
-        small = magnitude.to("float32") * 2.0 ** (1 - form.bias - form.mantissa)
-        bits = select(magnitude < (1 << form.mantissa), small.bits(), bits)
-    if form.special is not None and form.bias != 127:
-        if form.special == form.nan:  # a NaN code and no infinities
-            bits = select(magnitude >= form.special, _F32_NAN, bits)
-        else:
-            bits = select(magnitude >= form.special, bits | _F32_INF, bits)
+    bits = (magnitude << (23 - form.mantissa)) + ((127 - form.bias) << 23)
+    small = magnitude.to("float32") * 2.0 ** (1 - form.bias - form.mantissa)
+    bits = select(magnitude < (1 << form.mantissa), small.bits(), bits)
+    if form.special is not None and form.special == form.nan:  # a NaN code and no infinities
+        bits = select(magnitude >= form.special, _F32_NAN, bits)
+    elif form.special is not None:
+        bits = select(magnitude >= form.special, bits | _F32_INF, bits)
     bits = bits | ((wide & form.sign) << (31 - form.exponent - form.mantissa))
     if not form.negative_zero:
         bits = select(wide.eq(form.sign), _F32_NAN, bits)
@@ -108,11 +104,10 @@ def _encode(form: Format, x: Value) -> Value:
     # Nearest, ties to even: half an ulp less one, plus the last kept bit.
     rounded = (magnitude + ((1 << (shift - 1)) - 1)) + ((magnitude >> shift) & 1)
     code = (rounded >> shift) - ((127 - form.bias) << form.mantissa)
-    if form.bias != 127:
-        # Adding this power of two lets the addition round at the subnormal's last bit.
-        exponent = 23 - form.mantissa + 1 - form.bias
-        small = (x.magnitude() + 2.0**exponent).bits() - ((127 + exponent) << 23)
-        code = select(magnitude < ((128 - form.bias) << 23), small, code)
+    # Adding this power of two lets the addition round at the subnormal's last bit.
+    exponent = 23 - form.mantissa + 1 - form.bias
+    small = (x.magnitude() + 2.0**exponent).bits() - ((127 + exponent) << 23)
+    code = select(magnitude < ((128 - form.bias) << 23), small, code)
     code = select(code > form.largest, form.overflow, code)
     sign = (bits >> (31 - form.exponent - form.mantissa)) & form.sign
     signed = code | sign
@@ -126,9 +121,35 @@ def _round(form: Format, x: Value) -> Value:
 
 
 for _name, _form in FORMATS.items():
-    numeric(f"decode.{_name}")(partial(_decode, _form))
-    numeric(f"encode.{_name}")(partial(_encode, _form))
-    numeric(f"round.{_name}")(partial(_round, _form))
+    if _name != "bfloat16":
+        numeric(f"decode.{_name}")(partial(_decode, _form))
+        numeric(f"encode.{_name}")(partial(_encode, _form))
+        numeric(f"round.{_name}")(partial(_round, _form))
+
+
+@numeric("decode.bfloat16")
+def decode_bfloat16(code: Value) -> Value:
+    """A bfloat16 is the upper half of a float32."""
+    return (code.to("uint32") << 16).reinterpret("float32")
+
+
+def _round_to_upper_half(x: Value) -> Value:
+    """Bits of which the upper half is ``x`` rounded to nearest even, for any ``x`` but NaN."""
+    bits = x.bits()
+    return (bits + 0x7FFF) + ((bits >> 16) & 1)
+
+
+@numeric("encode.bfloat16")
+def encode_bfloat16(x: Value) -> Value:
+    """The upper half of float32 ``x``, rounded; NaN becomes the quiet positive one."""
+    code = select(x.ne(x), FORMATS["bfloat16"].nan << 16, _round_to_upper_half(x))
+    return ((code >> 16) & 0xFFFF).to("uint16")
+
+
+@numeric("round.bfloat16")
+def round_bfloat16(x: Value) -> Value:
+    """float32 ``x`` rounded to a bfloat16."""
+    return select(x.ne(x), x, (_round_to_upper_half(x) & -0x10000).reinterpret("float32"))
 
 
 @numeric("decode.float8_e8m0fnu")

@@ -13,6 +13,7 @@ widens it; the last pass before code generation replaces it by the formula of it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tvm import ir
@@ -39,9 +40,15 @@ _RULES: dict[tuple[str, str], tuple[Rule, bool]] = {}
 _ANY = ""
 
 
+@cache
+def _registered() -> frozenset[str]:
+    """Operators that exist when this module is first used; listing them is slow."""
+    return frozenset(map(str, ir.Op.list_op_names()))
+
+
 def _register(name: str, effect: int) -> ir.Op:
     full = PREFIX + name
-    if full not in ir.Op.list_op_names():
+    if full not in _registered():
         ir.register_op_attr(full, "TCallEffectKind", effect)
         ir.register_op_attr(full, "TVectorizable", True)
         ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from tvm import ir
 from tvm.ir import prim
+from tvm_ffi import structural_walk
 
 from tilelang.cpu.intrinsics.math.minifloat import FORMATS
 from tilelang.cpu.intrinsics.math.value import prim_type
@@ -18,16 +20,19 @@ __all__ = [
     "is_float",
     "is_int",
     "is_narrow_float",
+    "is_plain_index",
     "is_sub_byte_int",
     "lanes_of",
     "packs",
     "retyped",
     "value_type",
+    "variables",
 ]
 
 #: Floats that are computed in float32.
 NARROW_FLOATS = frozenset(FORMATS) | {"float8_e8m0fnu"}
 _SUB_BYTE_INTS = frozenset({"int4", "uint4"})
+_DIVISIONS = (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod)
 #: Types of which memory holds two elements a byte, the first one in the low bits.
 _PACKED = _SUB_BYTE_INTS | {"float4_e2m1fn"}
 
@@ -84,6 +89,34 @@ def is_narrow_float(dtype: str) -> bool:
 def is_sub_byte_int(dtype: str) -> bool:
     """Whether this is an integer dtype below a byte."""
     return dtype in _SUB_BYTE_INTS
+
+
+def variables(expr: Any) -> Iterator[ir.Var]:
+    """The variables in an index expression, buffers left out; cheaper than a structural walk."""
+    while isinstance(expr, prim.BinaryOpExpr):
+        yield from variables(expr.b)
+        expr = expr.a
+    if isinstance(expr, ir.Var):
+        yield expr
+    elif isinstance(expr, prim.Cast):
+        yield from variables(expr.value)
+    elif not isinstance(expr, prim.IntImm):
+        found: list[ir.Var] = []
+        structural_walk(expr, (ir.Var, found.append))
+        yield from (var for var in found if isinstance(var.ty, ir.PrimType))
+
+
+def is_plain_index(expr: Any) -> bool:
+    """Whether ``expr`` is arithmetic on variables and constants, with constant divisors."""
+    while isinstance(expr, prim.BinaryOpExpr):
+        if isinstance(expr, _DIVISIONS) and not isinstance(expr.b, prim.IntImm):
+            return False
+        if not is_plain_index(expr.b):
+            return False
+        expr = expr.a
+    return isinstance(expr, (ir.Var, prim.IntImm)) or (
+        isinstance(expr, prim.Cast) and is_plain_index(expr.value)
+    )
 
 
 def packs(dtype: str) -> bool:

@@ -34,7 +34,8 @@ def expand_numerics(func: T.PrimFunc, kind: str = "llvm") -> T.PrimFunc:
     Before: ``B[i] = tl.num.isnan(A[i])``. After: ``t[0] = A[i]; B[i] = t[0] != t[0]`` (for ``c``,
     ``t = A[i]``).
     """
-    return func.with_body(_Expander(kind).rewrite(func.body))
+    body = _Expander(kind).rewrite(func.body)
+    return func if body.same_as(func.body) else func.with_body(body)
 
 
 class _Expander:
@@ -72,6 +73,9 @@ class _Expander:
             changed = mutator.mutate(stmt)
             # What a statement declares must be visible to its siblings.
             result += changed.seq if isinstance(changed, T.SeqStmt) else [changed]
+        old = list(sequence.seq)
+        if len(old) == len(result) and all(a.same_as(b) for a, b in zip(result, old, strict=True)):
+            return sequence
         return T.stmt_seq(*result)
 
     def on_statement(self, stmt: T.Stmt, mutator: Any) -> Any:
@@ -84,13 +88,16 @@ class _Expander:
             allocation, store, load = _local_value(str(bind.var.name), value, bind.span)
             self.stored[bind.var] = load
             return T.stmt_seq(*before, allocation, store)
+        if value.same_as(bind.value):
+            return bind
         return T.stmt_seq(*before, T.Bind(bind.var, value, bind.span))
 
     def on_while(self, loop: T.While, mutator: Any) -> Any:
         before, condition = self._collect(lambda: mutator.mutate(loop.condition))
         body = mutator.mutate(loop.body)
         if not before:
-            return T.While(condition, body, loop.span)
+            unchanged = condition.same_as(loop.condition) and body.same_as(loop.body)
+            return loop if unchanged else T.While(condition, body, loop.span)
         leave = T.IfThenElse(prim.Not(condition), T.Break(), None, loop.span)
         return T.While(T.const(True, "bool"), T.stmt_seq(*before, leave, body), loop.span)
 

@@ -104,9 +104,9 @@ def _on_cast(node: Any) -> ir.Expr:
     source, target = element(node.value), element(node)
     if source == target:
         return node.value
-    if _wide(source) is None or target == _wide(source):
+    if _wide(source) is None:
         return node
-    return prim.Cast(node.ty, _widen(node.value), node.span)
+    return cast(_widen(node.value), target)
 
 
 def _on_call(call: ir.Call) -> ir.Expr:

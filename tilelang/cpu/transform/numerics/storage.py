@@ -21,7 +21,13 @@ from tvm_ffi import structural_mutate, structural_walk
 from tilelang.cpu.intrinsics.math import ops
 from tilelang.cpu.intrinsics.math.minifloat import storage_dtype
 from tilelang.cpu.intrinsics.math.value import prim_type
-from tilelang.cpu.transform.numerics.dtypes import element, is_sub_byte_int, packs, retyped
+from tilelang.cpu.transform.numerics.dtypes import (
+    element,
+    is_plain_index,
+    is_sub_byte_int,
+    packs,
+    retyped,
+)
 from tilelang.errors import UnsupportedError
 from tilelang.ir.dtype import dtype
 
@@ -71,7 +77,13 @@ class _Rewriter:
             if self.held_in(_name(ty)) is not None:
                 found.append(ty)
 
-        structural_walk(func, (ir.PrimType, on_type))
+        def on_expr(expr: ir.Expr) -> None:
+            if isinstance(expr.ty, ir.PrimType):
+                on_type(expr.ty)
+
+        # Types of variables are visited; those of other expressions are not.
+        handlers = [(ir.PrimType, on_type), (prim.Cast, on_expr), (ir.Call, on_expr)]
+        structural_walk(func, handlers)
         return bool(found)
 
     def rewrite(self, func: T.PrimFunc) -> Any:
@@ -126,12 +138,16 @@ class _Rewriter:
 
     # --- memory ----------------------------------------------------------------------------
 
+    def on_indices(self, indices: Any, mutator: Any) -> list[Any]:
+        return [index if is_plain_index(index) else mutator.mutate(index) for index in indices]
+
     def on_load(self, load: ir.TensorLoad, mutator: Any) -> Any:
         name = element(load)
+        source = mutator.mutate(load.source)
+        indices = self.on_indices(load.indices, mutator)
         if not packs(name):
-            return mutator.default_mutate(load)
-        indices = [mutator.mutate(index) for index in load.indices]
-        byte, index = self._byte(mutator.mutate(load.source), indices, load.span)
+            return T.BufferLoad(source, indices, load.span)
+        byte, index = self._byte(source, indices, load.span)
         code = ops.call("nibble.get", "int32", byte, index, span=load.span)
         if is_sub_byte_int(name):
             return ops.call(f"wrap.{name}", self.held_in(name) or "", code, span=load.span)
@@ -143,14 +159,12 @@ class _Rewriter:
 
     def on_store(self, store: T.BufferStore, mutator: Any) -> Any:
         name = _name_of(store.buffer.ty.dtype)
+        buffer, value = mutator.mutate(store.buffer), mutator.mutate(store.value)
+        indices = self.on_indices(store.indices, mutator)
         if not packs(name):
-            value = mutator.mutate(store.value)
-            indices = [mutator.mutate(index) for index in store.indices]
-            return T.BufferStore(mutator.mutate(store.buffer), value, indices, store.span)
+            return T.BufferStore(buffer, value, indices, store.span)
         self.packed_stores += 1
-        value = mutator.mutate(store.value)
-        indices = [mutator.mutate(index) for index in store.indices]
-        byte, index = self._byte(mutator.mutate(store.buffer), indices, store.span)
+        byte, index = self._byte(buffer, indices, store.span)
         wide = prim.Cast(retyped(value.ty, "int32"), value)
         changed = ops.call("nibble.set", "uint8", byte, index, wide, span=store.span)
         return T.BufferStore(byte.source, changed, list(byte.indices), store.span)
