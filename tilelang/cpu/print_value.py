@@ -32,9 +32,9 @@ def print_value(place: str, text: str, label: str, kind: str, address: int, *num
     address : int
         Of the value, or of element 0 of the tile.
     *numbers : int
-        The rank; for a tile its shape, the number of strides and the strides (none if it is
-        compact), the first index and the extent in each dimension; then the number of block
-        indices and the indices.
+        The rank; for a tile the number of elements before it, its shape, the number of strides
+        and the strides (none if it is compact), the first index and the extent in each dimension;
+        then the number of block indices and the indices.
     """
     try:
         rank, rest = numbers[0], list(numbers[1:])
@@ -53,18 +53,19 @@ def print_value(place: str, text: str, label: str, kind: str, address: int, *num
         sys.stderr and sys.stderr.write(f"T.print: {error}\n")
 
 
-Geometry = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+Geometry = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]
 
 
 def _geometry(rank: int, numbers: list[int]) -> tuple[Geometry, list[int]]:
-    """Shape, strides, first indices and extents; and what follows them."""
+    """Shape, strides, first indices, extents and elements before; and what follows them."""
     if rank == 0:
-        return ((), (), (), ()), numbers
-    shape, numbers = numbers[:rank], numbers[rank:]
+        return ((), (), (), (), 0), numbers
+    before, shape, numbers = numbers[0], numbers[1 : rank + 1], numbers[rank + 1 :]
     strides, numbers = numbers[1 : 1 + numbers[0]], numbers[1 + numbers[0] :]
     if not strides:
         strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(rank)]
-    return (shape, strides, numbers[:rank], numbers[rank : 2 * rank]), numbers[2 * rank :]
+    mins, extents = numbers[:rank], numbers[rank : 2 * rank]
+    return (shape, strides, mins, extents, before), numbers[2 * rank :]
 
 
 def read_region(
@@ -74,13 +75,14 @@ def read_region(
     strides: Sequence[int],
     mins: Sequence[int],
     extents: Sequence[int],
+    before: int = 0,
 ) -> np.ndarray:
     """A copy of the part of a buffer that a region names; what lies outside is left out."""
     axes = [
         np.arange(max(0, low), min(size, low + extent))
         for size, low, extent in zip(shape, mins, extents, strict=True)
     ]
-    offsets = np.zeros([axis.size for axis in axes], np.int64)
+    offsets = np.full([axis.size for axis in axes], before, np.int64)
     for axis, (values, stride) in enumerate(zip(axes, strides, strict=True)):
         offsets += (values * stride).reshape([-1 if a == axis else 1 for a in range(len(axes))])
     element = dtype(kind)

@@ -103,20 +103,25 @@ def _scalar(value: ir.Expr) -> tuple[list[T.Stmt], list[Argument]]:
 
 
 def _tile(region: ir.TensorRegion, lead: int) -> list[Argument]:
-    """Label, dtype, address, rank, and the shape, strides (if any), mins and extents of a region.
+    """What :func:`tilelang.cpu.print_value.print_value` takes to show a region.
 
-    The first ``lead`` dimensions count threads; only the current one is shown.
+    ``lead`` is 1 if the first dimension counts threads; only the current one is shown.
     """
     buffer, mins = region.source, region_mins(region)
-    head = [*mins[:lead], *(T.const(0, "int32") for _ in mins[lead:])]
     strides = list(buffer.ty.strides)[lead:]
-    rank = len(mins) - lead
+    shape = list(buffer.shape)[lead:]
+    thread: Any = T.const(0, "int64")
+    for index in mins[:lead]:
+        thread = index
+    for extent in shape if lead else ():
+        thread = thread * extent
     return [
         f"{buffer.name} = ",
         str(declared_dtype(buffer)),
-        _address(T.BufferLoad(buffer, head)),
-        rank,
-        *list(buffer.shape)[lead:],
+        buffer.data,
+        len(shape),
+        thread,
+        *shape,
         len(strides),
         *strides,
         *mins[lead:],

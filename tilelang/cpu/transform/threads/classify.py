@@ -17,6 +17,7 @@ __all__ = [
     "INDEX_CALLS",
     "is_collective_call",
     "is_per_thread_op",
+    "is_tile_print",
     "lane_intrinsic",
     "leaves_loop",
     "meets",
@@ -52,6 +53,16 @@ def is_per_thread_op(call: TileCall, threads: list[ir.Var]) -> bool:
     return any(_mentions(region, threads) for region in regions)
 
 
+def is_tile_print(call: Any) -> bool:
+    """Whether a call prints a tile of the block, which happens once."""
+    record = find(call) if isinstance(call, ir.Call) else None
+    if record is None or record.name != "print" or len(call.args) < 2:
+        return False
+    value = call.args[1]
+    scopes = ("shared", "local.fragment")
+    return isinstance(value, ir.TensorRegion) and value.source.scope().startswith(scopes)
+
+
 def _mentions(node: Any, variables: list[ir.Var]) -> bool:
     def check(var: ir.Var) -> Any:
         return VisitInterrupt(True) if any(var.same_as(v) for v in variables) else None
@@ -82,7 +93,7 @@ def meets(stmt: Any, threads: list[ir.Var]) -> bool:
 
     def on_call(call: ir.Call) -> Any:
         name = lane_intrinsic(call)
-        if name is not None and name not in INDEX_CALLS:
+        if (name is not None and name not in INDEX_CALLS) or is_tile_print(call):
             return VisitInterrupt(True)
         tile = TileCall.of(call)
         return (

@@ -17,6 +17,7 @@ from tilelang.cpu.transform.threads.classify import (
     INDEX_CALLS,
     is_collective_call,
     is_per_thread_op,
+    is_tile_print,
     lane_intrinsic,
     leaves_loop,
     meets,
@@ -182,7 +183,8 @@ def _meeting(state: _Split, stmt: Any) -> list[T.Stmt]:
         return [_once(state, stmt)]
     if isinstance(stmt, T.Evaluate):
         tile = TileCall.of(stmt)
-        if tile is not None and not is_per_thread_op(tile, state.thread_vars):
+        once = tile is not None and not is_per_thread_op(tile, state.thread_vars)
+        if once or is_tile_print(stmt.value):
             return [_once(state, stmt)]
     if isinstance(stmt, T.For):
         return _meeting_loop(state, stmt)
@@ -481,6 +483,10 @@ class _Rewriter:
                 f"the address of a per-thread buffer in {call.op.name} does not run on the CPU in a thread program",
                 call.span,
             )
+        shown = call.args[1] if len(call.args) > 1 else None
+        if isinstance(shown, ir.TensorRegion) and shown.source in self.state.expanded:
+            args = [mutator.mutate(arg) for arg in call.args]
+            return ir.Call(call.op, args, attrs={"lead": 1}, ret_ty="void", span=call.span)
         return mutator.default_mutate(call)
 
     def _tile_op(self, tile: TileCall, call: ir.Call, mutator: Any) -> Any:
