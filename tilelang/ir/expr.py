@@ -77,7 +77,7 @@ def convert(value: Any, dtype: str | None = None) -> ir.Expr:
     Raises
     ------
     TraceTypeError
-        If ``value`` is no scalar.
+        If ``value`` is no scalar, or an int that an integer ``dtype`` cannot hold.
     """
     if isinstance(value, ir.Expr) and is_expr(value):
         return value if dtype is None or dtype_of(value) == dtype else value.astype(dtype)
@@ -85,6 +85,8 @@ def convert(value: Any, dtype: str | None = None) -> ir.Expr:
         return T.const(value, dtype or "bool")
     if isinstance(value, int):
         default = "int32" if -(2**31) <= value < 2**31 else "int64"
+        if dtype is not None:
+            _check_range(value, dtype)
         return T.const(value, dtype or default)
     if isinstance(value, float):
         return T.const(value, dtype or "float32")
@@ -95,6 +97,15 @@ def convert(value: Any, dtype: str | None = None) -> ir.Expr:
     if hasattr(value, "asobject"):  # the lazy result of comparing two expressions with ==
         return value.asobject()
     raise TraceTypeError(f"expected a scalar expression or number, found {type(value).__name__}")
+
+
+def _check_range(value: int, dtype: str) -> None:
+    kind, _, bits = dtype.partition("int")
+    if kind not in ("", "u") or not bits.isdigit():
+        return
+    low, high = (0, 2 ** int(bits)) if kind else (-(2 ** (int(bits) - 1)), 2 ** (int(bits) - 1))
+    if not low <= value < high:
+        raise TraceTypeError(f"{value} does not fit {dtype} ({low} to {high - 1})")
 
 
 def is_int_dtype(dtype: str) -> bool:
