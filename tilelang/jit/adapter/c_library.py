@@ -40,7 +40,6 @@ _FLAGS = (
 _MAX_ERROR_LINES = 12
 
 
-@functools.cache
 def c_compiler() -> tuple[str, ...]:
     """The command of the C compiler: ``CC`` if set, else ``cc``, ``gcc`` or ``clang``.
 
@@ -49,8 +48,11 @@ def c_compiler() -> tuple[str, ...]:
     DeviceCompileError
         If there is none.
     """
-    if env.CC.strip():
-        return tuple(shlex.split(env.CC))
+    return tuple(shlex.split(env.CC)) or _installed_compiler()
+
+
+@functools.cache
+def _installed_compiler() -> tuple[str, ...]:
     for name in ("cc", "gcc", "clang"):
         if (path := shutil.which(name)) is not None:
             return (path,)
@@ -60,18 +62,26 @@ def c_compiler() -> tuple[str, ...]:
     )
 
 
-@functools.cache
 def c_compiler_stamp() -> str:
     """Which C compiler this is, for cache keys; empty without one.
 
     Its file, not ``--version``: running a compiler costs more than a cache hit.
     """
     try:
-        path = Path(shutil.which(c_compiler()[0]) or c_compiler()[0]).resolve(strict=True)
-        stat = path.stat()
-    except (OSError, DeviceCompileError):
+        command = c_compiler()
+    except DeviceCompileError:
         return ""
-    return f"{shlex.join(c_compiler())} {path} {stat.st_size} {stat.st_mtime_ns}"
+    return f"{shlex.join(command)} {_file_stamp(command[0])}"
+
+
+@functools.cache
+def _file_stamp(program: str) -> str:
+    try:
+        path = Path(shutil.which(program) or program).resolve(strict=True)
+        stat = path.stat()
+    except OSError:
+        return ""
+    return f"{path} {stat.st_size} {stat.st_mtime_ns}"
 
 
 def compile_c(source: str, flags: Sequence[str] = ()) -> bytes:
