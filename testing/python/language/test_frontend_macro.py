@@ -1,10 +1,11 @@
 """T.macro, T.Ref, T.inline and T.meta_class."""
 
 # Kernels are traced, not run: unused names and odd expressions are the point.
-# ruff: noqa: C416, F841, RET504
+# ruff: noqa: B007, C416, F841, RET504
 
 import pytest
 from frontend_util import allocations, binds, line_of, nodes, refused, run_ints
+from tvm import ir
 from tvm import tirx as tir
 
 import tilelang.language as T
@@ -289,9 +290,39 @@ def test_meta_class():
     assert run_ints(f)[:4] == [7, 8, 5, 6] and run_ints(f)[8] == 6
 
 
+def test_pure_macro_works_anywhere():
+    @T.macro
+    def between(a, b, c):
+        return (a < b and b < c) or not (a > 3)
+
+    n = T.dynamic("n")
+    assert between(1, 2, 3) is True and isinstance(between(n, 4, n), ir.Expr)
+
+
 def test_macro_outside_a_kernel_refused():
-    with pytest.raises(TraceError, match="macro 'add_one' is only valid inside a traced kernel"):
-        add_one(1)
+    @T.macro
+    def loops(n):
+        for i in range(n):
+            pass
+
+    with pytest.raises(TraceError, match="only valid inside a traced kernel"):
+        loops(4)
+
+
+def test_variadic_arguments_are_evaluated_once():
+    @T.macro
+    def store(B, *values, **named):
+        B[1] = 50
+        B[2] = values[0]
+        B[3] = named["last"]
+
+    @T.prim_func
+    def f(A: Ints, B: Ints):
+        with T.Kernel(1):
+            B[1] = 4
+            store(B, B[1], last=B[1])
+
+    assert run_ints(f)[:4] == [0, 50, 4, 4]
 
 
 def test_reference_to_a_value_refused():

@@ -37,7 +37,7 @@ class Macro:
         self.__name__ = code_of(func).co_name
         functools.update_wrapper(self, func)
         self.func = func
-        self.outside = outside  # whether it may be called outside a kernel, as a plain function
+        self.outside = outside  # whether it is a plain function outside a kernel
         self.signature = inspect.signature(func)
         kinds = func.__annotations__.items()
         self._refs = {name for name, kind in kinds if _names(kind, Ref, "Ref")}
@@ -49,22 +49,31 @@ class Macro:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Trace the body here and return what it returns."""
         active = builder.current_or_none()
-        if active is None:
-            if self.outside:
-                return self.func(*args, **kwargs)
-            builder.current(f"macro '{self.__name__}'")
-        assert active is not None
-        hint, active.name_hint = active.name_hint, None
+        if active is None and self.outside:
+            return self.func(*args, **kwargs)
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         for name, value in bound.arguments.items():
-            bound.arguments[name] = self._argument(name, value)
+            bound.arguments[name] = self._taken(name, value)
+        twin = rewrite_function(self.func, runtime)
+        if active is None:
+            return twin(*bound.args, **bound.kwargs)
+        hint, active.name_hint = active.name_hint, None
         depth = len(active.frames)
-        result = rewrite_function(self.func, runtime)(*bound.args, **bound.kwargs)
+        result = twin(*bound.args, **bound.kwargs)
         if len(active.frames) != depth:
             raise TraceError(f"macro '{self.__name__}' leaves a block open", user_span())
         active.name_hint = hint
         return result
+
+    def _taken(self, name: str, value: Any) -> Any:
+        """What the parameter ``name`` holds for the argument(s) ``value``."""
+        kind = self.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            return tuple(self._argument(name, each) for each in value)
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            return {key: self._argument(key, each) for key, each in value.items()}
+        return self._argument(name, value)
 
     def _argument(self, name: str, value: Any) -> Any:
         if name in self._refs or (name in self._old_refs and isinstance(value, ir.TensorLoad)):
@@ -84,7 +93,7 @@ def macro(func: Callable[..., Any] | None = None) -> Any:
     Raises
     ------
     TraceError
-        If it is called outside a kernel.
+        If it emits statements and is called outside a kernel.
 
     Examples
     --------
