@@ -14,8 +14,8 @@ import json
 import os
 import platform
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import tvm
@@ -116,16 +116,22 @@ def namespace() -> str:
 @functools.cache
 def source_digest() -> str:
     """Digest of the package's files that take part in compiling, native libraries included."""
-    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
+    # An editable install has two roots: the source tree and the folder of built files.
+    for root in sys.modules[__name__.partition(".")[0]].__path__:
+        _digest_folder(root, digest)
+    return digest.hexdigest()
+
+
+def _digest_folder(root: str, digest: Any) -> None:
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in _NOT_SHAPING)
         for name in sorted(files):
-            path = os.path.join(folder, name)
-            digest.update(os.path.relpath(path, root).encode() + b"\0")
-            with open(path, "rb") as file:
-                digest.update(hashlib.sha256(file.read()).digest())
-    return digest.hexdigest()
+            path = f"{folder}/{name}"
+            with open(path, "rb", buffering=0) as file:
+                data = file.read()
+            digest.update(f"{path[len(root) :]} {len(data)}\n".encode())
+            digest.update(data)
 
 
 @functools.cache
