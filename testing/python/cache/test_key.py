@@ -1,11 +1,20 @@
 """The cache key: everything that shapes the code, and nothing else."""
 
+import hashlib
+
 import pytest
 import tvm
 from tvm import ir
 from tvm import tirx as T
 
-from tilelang.cache.key import host_cpu, kernel_key, namespace, program_text, source_digest
+from tilelang.cache.key import (
+    _digest_folder,
+    host_cpu,
+    kernel_key,
+    namespace,
+    program_text,
+    source_digest,
+)
 from tilelang.errors import CacheError
 from tilelang.ir.op.copy import COPY
 
@@ -111,8 +120,25 @@ def test_sources_of_the_compiler_change_the_key(monkeypatch):
     assert key() != before
 
 
-def test_source_digest_is_stable_within_a_tree():
-    assert source_digest.__wrapped__() == source_digest()
+def digest_of(folder):
+    digest = hashlib.sha256()
+    _digest_folder(str(folder), digest)
+    return digest.hexdigest()
+
+
+def test_the_digest_of_a_tree_tells_what_shapes_code(tmp_path):
+    for name in ("a/one.py", "a/two.so", "tools/doctor.py", "a/__pycache__/one.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1")
+    before = digest_of(tmp_path)
+    (tmp_path / "tools/doctor.py").write_text("x = 2")
+    (tmp_path / "a/__pycache__/one.pyc").write_text("changed")
+    assert digest_of(tmp_path) == before
+    (tmp_path / "a/one.py").write_text("x = 2")
+    changed = digest_of(tmp_path)
+    (tmp_path / "a/one.py").rename(tmp_path / "a/three.py")
+    assert len({before, changed, digest_of(tmp_path)}) == 3
+    assert len(source_digest()) == 64
 
 
 def test_host_cpu_names_cpu_and_features():
