@@ -23,6 +23,7 @@ __all__ = [
     "is_plain_index",
     "is_sub_byte_int",
     "lanes_of",
+    "lanes_of_type",
     "packs",
     "retyped",
     "value_type",
@@ -52,6 +53,11 @@ def element(value: Any) -> str:
 def lanes_of(value: Any) -> int:
     """Lanes of an expression."""
     return _split(str(value.ty.dtype))[1]
+
+
+def lanes_of_type(ty: ir.PrimType) -> int:
+    """Lanes of values of a type."""
+    return _split(str(ty.dtype))[1]
 
 
 def value_type(dtype: str, like: Any) -> ir.PrimType:

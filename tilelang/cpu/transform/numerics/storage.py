@@ -1,9 +1,10 @@
 """Narrow types become the integers that hold their bits, in buffers, variables and expressions.
 
 A bfloat16 is a uint16, an 8- or 6-bit float a uint8, an int4 value an int8. In memory two 4-bit
-elements share a byte, the first one in the low bits. Copies move bits; conversions to and from
-float32 (int32 for 4-bit integers) become ``decode`` and ``encode`` operators. float16 stays: LLVM
-and C compilers convert it.
+elements share a byte, the first one in the low bits; a vector of them, such as a float4_e2m1fnx2,
+is moved as whole bytes. Copies move bits; conversions to and from float32 (int32 for 4-bit
+integers) become ``decode`` and ``encode`` operators. float16 stays: LLVM and C compilers convert
+it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tilelang.cpu.transform.numerics.dtypes import (
     element,
     is_plain_index,
     is_sub_byte_int,
+    lanes_of_type,
     packs,
     retyped,
 )
@@ -44,7 +46,8 @@ def legalize_storage(func: T.PrimFunc, *, native_half: bool = True) -> T.PrimFun
     Raises
     ------
     UnsupportedError
-        For a 4-bit buffer with strides, whose elements need not share bytes.
+        For a 4-bit buffer with strides, whose elements need not share bytes, and for arithmetic on
+        vectors of 4-bit elements.
 
     Before: ``B[i] = bfloat16(float32(A[i]) * 2.0)``. After, with uint16 buffers: ``B[i] =
     tl.num.encode.bfloat16(tl.num.decode.bfloat16(A[i]) * 2.0)``.
@@ -109,11 +112,13 @@ class _Rewriter:
 
     def on_type(self, ty: ir.PrimType, _: Any = None) -> ir.PrimType:
         held = self.held_in(_name(ty))
-        return ty if held is None else retyped(ty, held)
+        if held is None:
+            return ty
+        return _bytes_of(ty) if _is_packed_vector(ty) else retyped(ty, held)
 
     def on_buffer_type(self, ty: Any, mutator: Any) -> Any:
         name = _name_of(ty.dtype)
-        if not packs(name):
+        if not packs(name) or _is_packed_vector(ty.dtype):
             return mutator.default_mutate(ty)
         if list(ty.strides):
             raise UnsupportedError(
@@ -131,10 +136,10 @@ class _Rewriter:
     def on_var(self, var: ir.Var, mutator: Any) -> Any:
         if not isinstance(var.ty, ir.PrimType):
             return mutator.default_mutate(var)
-        held = self.held_in(_name(var.ty))
-        if held is None:
+        ty = self.on_type(var.ty)
+        if ty.same_as(var.ty):
             return var
-        return self.variables.setdefault(var, T.Var(var.name, retyped(var.ty, held), var.span))
+        return self.variables.setdefault(var, T.Var(var.name, ty, var.span))
 
     # --- memory ----------------------------------------------------------------------------
 
@@ -145,7 +150,7 @@ class _Rewriter:
         name = element(load)
         source = mutator.mutate(load.source)
         indices = self.on_indices(load.indices, mutator)
-        if not packs(name):
+        if not packs(name) or _is_packed_vector(load.source.ty.dtype):
             return T.BufferLoad(source, indices, load.span)
         byte, index = self._byte(source, indices, load.span)
         code = ops.call("nibble.get", "int32", byte, index, span=load.span)
@@ -161,7 +166,7 @@ class _Rewriter:
         name = _name_of(store.buffer.ty.dtype)
         buffer, value = mutator.mutate(store.buffer), mutator.mutate(store.value)
         indices = self.on_indices(store.indices, mutator)
-        if not packs(name):
+        if not packs(name) or _is_packed_vector(store.buffer.ty.dtype):
             return T.BufferStore(buffer, value, indices, store.span)
         self.packed_stores += 1
         byte, index = self._byte(buffer, indices, store.span)
@@ -200,6 +205,12 @@ class _Rewriter:
     def on_cast(self, node: Any, mutator: Any) -> Any:
         value = mutator.mutate(node.value)
         source, target = element(node.value), element(node)
+        for ty in (node.ty, node.value.ty):
+            if _is_packed_vector(ty):
+                raise UnsupportedError(
+                    f"values of dtype {ty.dtype} can only be moved on the CPU; convert elements",
+                    node.span,
+                )
         if self.held_in(target) is not None:
             kind = "wrap" if is_sub_byte_int(target) else "encode"
             return ops.call(f"{kind}.{target}", self.held_in(target) or "", value, span=node.span)
@@ -251,3 +262,12 @@ def _name_of(kind: Any) -> str:
 
 def _name(ty: ir.PrimType) -> str:
     return _name_of(ty.dtype)
+
+
+def _is_packed_vector(ty: ir.PrimType) -> bool:
+    """Whether a value of this type fills whole bytes with several elements each."""
+    return packs(_name(ty)) and lanes_of_type(ty) > 1
+
+
+def _bytes_of(ty: ir.PrimType) -> ir.PrimType:
+    return prim_type("uint8", lanes_of_type(ty) // 2)
