@@ -202,20 +202,32 @@ def lane(value, k):
     return prim.Shuffle([value], [T.IntImm("int32", k)])
 
 
-@pytest.mark.parametrize(
-    "name, want",
-    [("add2", 7.0), ("sub2", 3.0), ("mul2", 10.0), ("max2", 5.0), ("min2", 2.0), ("fma2", 15.0)],
-)
-def test_packed_pairs(name, want):
+PAIRS = {
+    "add2": 7.0,
+    "sub2": 3.0,
+    "mul2": 10.0,
+    "max2": 5.0,
+    "min2": 2.0,
+    "fma2": 15.0,
+    "abs2": 5.0,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_packed_pairs(name, dtype):
     record = next(r for r in intrin.intrinsics() if r.name == name)
 
     def expr(x, y):
-        pair = prim_type("float32", 2)
         args = [lanes(y, x), lanes(x, y), lanes(x, x)][: len(record.args)]
-        return lane(ir.Call(ir.Op.get(record.op_name), args, ret_ty=pair), 1)
+        pair = ir.Call(ir.Op.get(record.op_name), args, ret_ty=prim_type(dtype, 2))
+        return prim.Cast(prim_type("float32"), lane(pair, 1))
 
-    f = build(expr, ["float32"] * 2, "float32", vector=False)
-    assert run(f, "float32", np.float32([5.0]), np.float32([2.0])).tolist() == [want]
+    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    raw = "uint16" if dtype == "bfloat16" else dtype
+    x, y = (np.array([number]).astype(kind).view(raw) for number in (5.0, 2.0))
+    f = build(expr, [dtype] * 2, "float32", vector=False)
+    assert run(f, "float32", x, y).tolist() == [PAIRS[name]]
 
 
 def test_dot_product_of_four_bytes():

@@ -11,7 +11,7 @@ from tilelang.cpu.intrinsics.math.compare import copysign
 from tilelang.cpu.intrinsics.math.ops import numeric
 from tilelang.cpu.intrinsics.math.value import Value, horner, select
 
-__all__ = ["exp32", "exp64"]
+__all__ = ["exp32", "exp32_moderate", "exp64"]
 
 # Adding 1.5 * 2^23 (2^52 for float64) rounds to an integer, which then sits in the low bits. With
 # the exponent bias added as well, these bits shifted left are a power of two.
@@ -27,6 +27,9 @@ _LOG10_2_LOW = math.log10(2) - 1233 / 4096
 # (exp(r) - 1) / r for |r| <= ln(2), error 2^-30.2
 _EXP = (1.0, 0.5, 0.1666668951511383, 0.04166683554649353, 0.008331837132573128,
         0.0013880871701985598, 0.00020193630189169198, 2.596571903268341e-05)  # fmt: skip
+# the same for |r| <= ln(2) / 2, error 2^-28.5
+_EXP_NEAR = (1.0, 0.5000000596046448, 0.16666364669799805, 0.041664768010377884,
+             0.008379107341170311, 0.0014061618130654097)  # fmt: skip
 # (2^r - 1) / r for |r| <= 1, error 2^-30.2
 _EXP2 = (0.6931471824645996, 0.24022650718688965, 0.05550418794155121, 0.009618168696761131,
          0.0013331164373084903, 0.0001539463846711442, 1.5523606634815224e-05,
@@ -70,6 +73,15 @@ def exp32(x: Value) -> Value:
     """exp of float32 for any argument."""
     bounded = _clamp(x, -104.0, 89.0)
     return _power32(bounded, _EXP, math.log2(math.e) / 2, 2 * _LN2_HIGH, 2 * _LN2_LOW)
+
+
+def exp32_moderate(x: Value) -> Value:
+    """exp of float32 for ``|x| <= 80``, where one power of two suffices."""
+    shifted = x * math.log2(math.e) + _ROUND32
+    n = shifted - _ROUND32
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    scale = (shifted.bits() << 23).reinterpret("float32")
+    return (horner(r, _EXP_NEAR) * r + 1.0) * scale
 
 
 def exp64(x: Value) -> Value:
@@ -120,9 +132,10 @@ def tanh(x: Value) -> Value:
     if x.dtype != "float32":
         return x.libm("tanh")
     size = x.magnitude()
-    square = x * x
+    size = select(size > 10.0, 10.0, size)  # from here on the result is 1
+    square = size * size
     near = horner(square, _TANH) * square * size + size
-    far = 1.0 - 2.0 / (exp32(size + size) + 1.0)
+    far = 1.0 - 2.0 / (exp32_moderate(size + size) + 1.0)
     return copysign(select(size < 0.625, near, far), x)
 
 

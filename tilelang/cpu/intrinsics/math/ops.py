@@ -35,24 +35,26 @@ PREFIX = "tl.num."
 Rule = Callable[..., Value]
 
 _PURE, _READS = 1, 2  # effect kinds of TVM; analysis does not look through a read
-_OPS: dict[str, ir.Op] = {}
 _RULES: dict[tuple[str, str], tuple[Rule, bool]] = {}
+_EFFECTS: dict[str, int] = {}
 _ANY = ""
 
 
 @cache
-def _registered() -> frozenset[str]:
-    """Operators that exist when this module is first used; listing them is slow."""
-    return frozenset(map(str, ir.Op.list_op_names()))
-
-
-def _register(name: str, effect: int) -> ir.Op:
+def _op(name: str) -> ir.Op:
+    """The TVM operator of ``name``; registered when it is first used, which costs a few calls."""
     full = PREFIX + name
-    if full not in _registered():
-        ir.register_op_attr(full, "TCallEffectKind", effect)
+    if full not in _existing():
+        ir.register_op_attr(full, "TCallEffectKind", _EFFECTS[name])
         ir.register_op_attr(full, "TVectorizable", True)
         ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))
     return ir.Op.get(full)
+
+
+@cache
+def _existing() -> frozenset[str]:
+    """Operators that exist when the first one is used; listing them is slow."""
+    return frozenset(map(str, ir.Op.list_op_names()))
 
 
 def numeric(
@@ -71,8 +73,7 @@ def numeric(
     """
 
     def register(rule: Rule) -> Rule:
-        if name not in _OPS:
-            _OPS[name] = _register(name, effect)
+        _EFFECTS[name] = effect
         _RULES[name, kind] = rule, typed
         return rule
 
@@ -100,7 +101,7 @@ def _element(ty: Any) -> str:
 def call(name: str, dtype: str, *args: ir.Expr, span: ir.Span | None = None) -> ir.Call:
     """A call of operator ``name`` with elements of ``dtype`` and the lanes of ``args``."""
     lanes = max(arg.ty.dtype.lanes for arg in args)
-    return ir.Call(_OPS[name], list(args), span=span, ret_ty=prim_type(dtype, lanes))
+    return ir.Call(_op(name), list(args), span=span, ret_ty=prim_type(dtype, lanes))
 
 
 def is_numeric(expr: Any) -> bool:

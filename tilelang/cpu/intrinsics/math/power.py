@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilelang.cpu.intrinsics.math.compare import copysign
-from tilelang.cpu.intrinsics.math.exponential import exp32, exp64
+from tilelang.cpu.intrinsics.math.exponential import exp32_moderate, exp64
 from tilelang.cpu.intrinsics.math.logarithm import log64
 from tilelang.cpu.intrinsics.math.ops import numeric
 from tilelang.cpu.intrinsics.math.value import Value, horner, select
@@ -58,7 +58,7 @@ def erf(x: Value) -> Value:
     near = horner(square, _ERF) * x + x
     size = x.magnitude()
     size = select(size > 4.0, 4.0, size)
-    far = 1.0 - exp32(x.const(0.0) - horner(size, _ERF_TAIL) * size)
+    far = 1.0 - exp32_moderate(x.const(0.0) - horner(size, _ERF_TAIL) * size)
     return select(x.magnitude() < 1.0, near, copysign(far, x))
 
 
