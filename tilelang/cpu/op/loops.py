@@ -54,7 +54,7 @@ class Lowering:
 
 def accumulator_dtype(dtype: str) -> str:
     """The dtype in which values of ``dtype`` are summed: narrow floats use float32."""
-    narrow = dtype.startswith(("float8", "float4", "float6", "bfloat16")) or dtype == "float16"
+    narrow = dtype.startswith(("float8_", "float4_", "float6_", "bfloat16")) or dtype == "float16"
     return "float32" if narrow else dtype
 
 
