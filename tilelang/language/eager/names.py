@@ -99,9 +99,7 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
         yield node.rest, node.lineno
 
 
-def function_names(
-    node: ast.FunctionDef | ast.Lambda, outer: Iterable[str], global_names: bool = True
-) -> Names:
+def function_names(node: ast.FunctionDef | ast.Lambda, outer: Iterable[str]) -> Names:
     """Collect the names of a function whose enclosing functions provide ``outer``."""
     args = node.args
     params = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
