@@ -59,7 +59,7 @@ class JITImpl(ABC):
         self._kernels: dict[Hashable, JITKernel] = {}
         self.func = func
         self.options = options
-        functools.update_wrapper(self, func)
+        functools.update_wrapper(self, func, updated=())
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -19,6 +19,7 @@ from tilelang.__main__ import main
 from tilelang.cache import cache_info, clear_cache, kernel_store
 from tilelang.cache import key as cache_key
 from tilelang.cache.store import DirectoryStore
+from tilelang.errors import UnsupportedError
 
 ROOT = os.path.dirname(os.path.dirname(tilelang.__file__))
 BACKENDS = [("llvm", "tvm_ffi"), ("c", "tvm_ffi"), ("c", "cython")]
@@ -117,6 +118,17 @@ def test_an_entry_that_verifies_but_does_not_load_is_rebuilt(cache_dir):
     rebuilt = compile_anew()
     assert not rebuilt.from_cache
     check(rebuilt)
+
+
+def test_without_the_object_loader_kernels_run_and_are_not_stored(cache_dir, monkeypatch):
+    adapter = sys.modules[type(compile_anew().adapter).__module__]
+    clear_cache()
+    monkeypatch.setattr(adapter, "_has_object_loader", lambda: False)
+    kernel = compile_anew()
+    check(kernel)
+    assert cache_info().entries == 0 and not kernel.adapter.bundle.storable
+    with pytest.raises(UnsupportedError, match="export_library"):
+        kernel.export_library(cache_dir / "kernel.so")
 
 
 def test_different_programs_have_different_entries(cache_dir):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import threading
 import time
 
@@ -146,18 +145,30 @@ def test_clear_removes_entries_and_nothing_of_the_user(store):
     assert sorted(path.name for path in store.root.iterdir()) == ["mine", "notes.txt"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_serves_hits_and_ignores_writes(store):
+def test_a_read_only_folder_serves_hits_and_ignores_writes(store, monkeypatch, caplog):
+    """By refusing every change of the file system, as chmod would not stop a test run as root."""
     store.put(key_of(1), FILES)
-    folders = [store.root, *(path for path in store.root.rglob("*") if path.is_dir())]
-    for folder in folders:
-        folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        assert store.get(key_of(1)) is not None
-        assert not store.put(key_of(2), FILES)
-    finally:
-        for folder in folders:
-            folder.chmod(stat.S_IRWXU)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("utime", "rename", "mkdir"):
+        monkeypatch.setattr(os, name, refuse)
+    assert dict(store.get(key_of(1)).files) == FILES
+    assert not store.put(key_of(2), FILES)
+    assert not store.put(key_of(3), FILES)
+    assert caplog.text.count("not cached") == 1
+
+
+def test_a_damaged_entry_of_a_read_only_folder_is_not_served(store, monkeypatch):
+    store.put(key_of(1), FILES)
+    damage_truncate(store.path(key_of(1)))
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "rename", refuse)
+    assert store.get(key_of(1)) is None and store.get(key_of(1)) is None
 
 
 def test_a_root_that_is_a_file_is_survived(tmp_path, caplog):
