@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from testing.fuzz.execute import Mismatch, check_source
+from testing.fuzz.execute import Mismatch, check
 from testing.fuzz.programs import Program, programs, render
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -34,7 +34,7 @@ def fuzz_once(number: int, ways: tuple[str, ...], examples: int) -> str | None:
     def batch(program: Program) -> None:
         source = render(program)
         try:
-            check_source(source, ways)
+            check(source, ways)
         except Exception:
             smallest[:] = [source]
             raise

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from testing.fuzz.execute import check_source, load_source, run
+from testing.fuzz.execute import check, load_source, run
 from testing.fuzz.programs import Program, programs, render
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.py"))
@@ -23,13 +23,13 @@ _BOUNDED = settings(
 @_BOUNDED
 @given(programs())
 def test_llvm_agrees_with_the_interpreter(program: Program) -> None:
-    check_source(render(program))
+    check(render(program))
 
 
 @settings(_BOUNDED, max_examples=6)
 @given(programs())
 def test_c_agrees_with_the_interpreter(program: Program) -> None:
-    check_source(render(program), ("interpreter", "c"))
+    check(render(program), ("interpreter", "c"))
 
 
 @settings(_BOUNDED, max_examples=12)
@@ -43,4 +43,4 @@ def test_hints_do_not_change_results(program: Program) -> None:
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_corpus(path: Path) -> None:
-    check_source(path.read_text(), ("interpreter", "llvm", "c"))
+    check(path.read_text(), ("interpreter", "llvm", "c"))

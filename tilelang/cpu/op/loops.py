@@ -69,8 +69,10 @@ def serial(extent: Any, body: Callable[[ir.Var], T.Stmt], name: str = "k") -> T.
     return T.For(var, 0, extent, T.ForKind.SERIAL, body(var))
 
 
-def vectorized(extent: int, body: Callable[[ir.Var], T.Stmt], name: str = "v") -> T.Stmt:
-    """One vector loop of constant extent from 0."""
+def vectorized(extent: int, body: Callable[[Any], T.Stmt], name: str = "v") -> T.Stmt:
+    """One vector loop of constant extent from 0; a single element needs no loop."""
+    if extent == 1:  # TVM does not vectorise it
+        return body(T.const(0, "int32"))
     var = T.Var(name, "int32")
     return T.For(var, 0, extent, T.ForKind.VECTORIZED, body(var))
 
