@@ -15,6 +15,7 @@ from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.constants import fold_constant_bits
 from tilelang.cpu.transform.debug import lower_debug
+from tilelang.cpu.transform.jumps import lower_jumps
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
 from tilelang.cpu.transform.sequential import sequential_loops
@@ -86,6 +87,10 @@ def _expand_numerics(mod: IRModule, target: Target) -> IRModule:
     return _each("numerics", lambda func: expand_numerics(func, kind))(mod)
 
 
+def _lower_jumps(mod: IRModule, target: Target) -> IRModule:
+    return _each("jumps", lower_jumps)(mod) if _is_llvm(target) else mod
+
+
 def _is_llvm(target: Target) -> bool:
     return str(target.kind.name) == "llvm"
 
@@ -129,6 +134,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
     neutral(
         _each("fold_constant_bits", fold_constant_bits), "formulas of constants leave such bits"
     ),
+    PassStep(_lower_jumps, "last: only the LLVM code generator wants the calls", "lower_jumps"),
 )
 
 

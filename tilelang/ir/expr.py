@@ -41,7 +41,7 @@ def dtype_of(value: Any) -> str:
     if isinstance(value, ir.TensorRegion):
         value = value.source
     if isinstance(value.ty, T.BufferType):
-        return str(value.ty.dtype)
+        return str(value.ty.dtype.dtype)  # str of the type itself would run the script printer
     if isinstance(value.ty, ir.PointerType):
         return "handle"
     return str(value.ty.dtype)

@@ -6,6 +6,7 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map
 
+from tilelang.cpu.transform.threads.classify import leaves_loop
 from tilelang.ir.expr import const_int
 
 __all__ = ["sequential_loops"]
@@ -54,7 +55,7 @@ def _serial(loop: T.For) -> T.For:
 def _expandable(loop: T.For) -> T.For:
     """An unrolled loop as TVM expands it: with a constant extent and without a step."""
     extent, step = const_int(loop.extent), 1 if loop.step is None else const_int(loop.step)
-    if extent is None or step is None:
+    if extent is None or step is None or leaves_loop(loop.body):
         return _serial(loop)
     if step == 1:
         return loop
