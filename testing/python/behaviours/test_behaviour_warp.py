@@ -1,7 +1,6 @@
 """Votes, ballots, matches and block votes of explicit thread programs."""
 
 import pytest
-import torch
 
 import tilelang
 import tilelang.language as T
