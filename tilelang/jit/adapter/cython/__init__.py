@@ -48,15 +48,7 @@ class CythonAdapter(KernelAdapter):
     def load(self, bundle: KernelBundle) -> Callable[..., Any]:
         """Load the library and make the launcher."""
         module = load_library(bundle.binaries[_LIBRARY], bundle.directory, _LIBRARY)
-        launcher = cpu_launcher(bundle.plan, module)
-        try:
-            from tilelang.jit.adapter.cython._launcher import (  # only this adapter needs it
-                KernelLauncher,
-            )
-        except ImportError:  # not built: a Python without the stable ABI
-            return launcher
-        wrapped: Callable[..., Any] = KernelLauncher(launcher, bundle.plan)
-        return wrapped
+        return cpu_launcher(bundle.plan, module)
 
     def export_library(self, path: Path) -> bool:
         """Write the shared library."""
