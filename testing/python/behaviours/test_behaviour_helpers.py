@@ -97,7 +97,7 @@ def test_documented_parameters_come_first(path):
 
 @pytest.mark.parametrize(
     "name",
-    "cuda rocm metal llvm cdna gfx950 cuda_or_cdna".split(),
+    ["cuda", "rocm", "metal", "llvm", "cdna", "gfx950", "cuda_or_cdna"],
 )
 def test_requirements_decorate_a_test(name):
     def test():
@@ -135,16 +135,16 @@ def test_ways_to_fill_tensors():
 
 
 def test_jit_takes_its_documented_options_bare_or_called():
-    options = dict(
-        out_idx=-1,
-        target="llvm",
-        target_host=None,
-        execution_backend="tvm_ffi",
-        verbose=False,
-        pass_configs={},
-        debug_root_path=None,
-        compile_flags=None,
-    )
+    options = {
+        "out_idx": -1,
+        "target": "llvm",
+        "target_host": None,
+        "execution_backend": "tvm_ffi",
+        "verbose": False,
+        "pass_configs": {},
+        "debug_root_path": None,
+        "compile_flags": None,
+    }
 
     def factory(n):
         return n
@@ -158,27 +158,29 @@ def test_members_of_a_jit_object(member):
     assert callable(getattr(JITImpl, member)) and callable(JITImpl.__call__)
 
 
-@pytest.mark.parametrize(
-    "member",
+KERNEL_MEMBERS = (
     "get_kernel_source get_host_source get_profiler run_once params adapter export_sources "
-    "print_source_code show_source config latency".split(),
+    "print_source_code show_source config latency"
 )
+
+
+@pytest.mark.parametrize("member", KERNEL_MEMBERS.split())
 def test_members_of_a_kernel(member):
     assert hasattr(JITKernel, member) or member in JITKernel.__annotations__
 
 
+CHECK_PARAMETERS = "reference_program input_tensors atol rtol max_mismatched_ratio"
+BENCH_PARAMETERS = (
+    "func warmup rep n_warmup n_repeat input_tensors backend quantiles return_mode "
+    "dynamic_symbolic_constraints device early_stop_baseline"
+)
+
+
 def test_members_of_a_profiler():
     check = inspect.signature(tilelang.Profiler.assert_allclose)
-    names = list(check.parameters)[1:]
-    assert names == "reference_program input_tensors atol rtol max_mismatched_ratio".split()
-    bench = list(inspect.signature(tilelang.Profiler.do_bench).parameters)[1:]
-    assert (
-        bench
-        == (
-            "func warmup rep n_warmup n_repeat input_tensors backend quantiles return_mode "
-            "dynamic_symbolic_constraints device early_stop_baseline"
-        ).split()
-    )
+    assert list(check.parameters)[1:] == CHECK_PARAMETERS.split()
+    bench = inspect.signature(tilelang.Profiler.do_bench)
+    assert list(bench.parameters)[1:] == BENCH_PARAMETERS.split()
     for name in ("run_once", "manual_assert_close", "assert_consistent"):
         assert callable(getattr(tilelang.Profiler, name))
 
@@ -203,4 +205,4 @@ def test_swizzle_modes():
 
 def test_unknown_members_are_attribute_errors():
     with pytest.raises(AttributeError, match="no_such_member"):
-        tilelang.no_such_member  # noqa: B018
+        tilelang.no_such_member
