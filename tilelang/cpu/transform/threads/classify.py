@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tvm import ir
@@ -9,26 +10,27 @@ from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
 from tilelang.ir.intrin.record import find
-from tilelang.ir.op import TileCall
+from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
 
 __all__ = [
     "BARRIERS",
-    "BLOCK_VOTES",
     "INDEX_CALLS",
+    "PER_THREAD",
     "is_collective_call",
     "is_per_thread_op",
     "is_tile_print",
+    "is_update",
     "lane_intrinsic",
     "leaves_loop",
     "meets",
+    "mentions",
     "needs_threads",
 ]
 
 BARRIERS = frozenset({"sync_threads", "sync_warp"})
-BLOCK_VOTES = frozenset({"syncthreads_count", "syncthreads_and", "syncthreads_or"})
-INDEX_CALLS = frozenset(
-    {"get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx", "shuffle_elect"}
-)
+INDEX_CALLS = frozenset({"get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx"})
+PER_THREAD = ("local", "local.var")
+"""Scopes of storage that every thread has for itself."""
 
 
 def lane_intrinsic(node: Any) -> str | None:
@@ -45,12 +47,16 @@ def is_collective_call(node: Any) -> bool:
     return name is not None and name not in BARRIERS and name not in INDEX_CALLS
 
 
+def is_update(value: Any) -> bool:
+    """Whether an expression is an atomic on one element, or a contribution to a reducer."""
+    is_call = isinstance(value, ir.Call)
+    return is_call and (value.op.same_as(ELEMENT_ATOMIC) or value.op.same_as(REDUCER_UPDATE))
+
+
 def is_per_thread_op(call: TileCall, threads: list[ir.Var]) -> bool:
-    """Whether a tile op works on one thread's own storage, or at an index that names the thread."""
+    """Whether a tile op works on a thread's own storage, or at an index that names the thread."""
     regions = [*call.regions("r"), *call.regions("w")]
-    if regions and all(region.source.scope() in ("local", "local.var") for region in regions):
-        return True
-    return any(_mentions(region, threads) for region in regions)
+    return any(r.source.scope() in PER_THREAD or mentions(r, threads) for r in regions)
 
 
 def is_tile_print(call: Any) -> bool:
@@ -63,9 +69,12 @@ def is_tile_print(call: Any) -> bool:
     return isinstance(value, ir.TensorRegion) and value.source.scope().startswith(scopes)
 
 
-def _mentions(node: Any, variables: list[ir.Var]) -> bool:
+def mentions(node: Any, variables: Iterable[ir.Var]) -> bool:
+    """Whether ``node`` uses one of ``variables``."""
+    wanted = set(variables)
+
     def check(var: ir.Var) -> Any:
-        return VisitInterrupt(True) if any(var.same_as(v) for v in variables) else None
+        return VisitInterrupt(True) if var in wanted else None
 
     return structural_walk(node, (ir.Var, check)) is not None
 
@@ -86,7 +95,7 @@ def needs_threads(body: Any, threads: list[ir.Var]) -> bool:
 
 
 def meets(stmt: Any, threads: list[ir.Var]) -> bool:
-    """Whether threads meet somewhere inside ``stmt``: a barrier, exchange, tile op or parallel loop."""
+    """Whether threads meet inside ``stmt``: at a barrier, exchange, tile op or parallel loop."""
 
     def on_for(loop: T.For) -> Any:
         return VisitInterrupt(True) if loop.kind == T.ForKind.PARALLEL else None

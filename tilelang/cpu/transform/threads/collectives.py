@@ -49,6 +49,8 @@ def collective(exchange: Exchange) -> T.Stmt:
         return _match(exchange)
     if name in _FOLDS:
         return _fold(exchange)
+    if name == "shuffle_elect":
+        return _elect(exchange)
     raise UnsupportedError.on_backend(f"T.{name}", "cpu", (), exchange.span)
 
 
@@ -82,8 +84,9 @@ def _shuffle(x: Exchange) -> T.Stmt:
         first = lane - T.floormod(lane, w)
         source, reach = _SOURCES[x.name](lane, first, amount[t], w)
         origin = t - lane + T.if_then_else(reach, source, lane)
-        inside = T.min(T.max(origin, _int(0)), _int(x.threads - 1))
-        return T.BufferStore(x.result, value[inside], [t], x.span)
+        there = T.And(T.GE(origin, _int(0)), T.LT(origin, _int(x.threads)))
+        missing = T.const(0, dtype_of(x.result))  # a lane of a partial warp
+        return T.BufferStore(x.result, T.if_then_else(there, value[origin], missing), [t], x.span)
 
     return _loop(x.threads, body, "t")
 
@@ -102,7 +105,7 @@ def _named(mask: ir.Var | None, t: Any, lane: Any) -> ir.Expr:
 
 @dataclass(frozen=True)
 class _Fold:
-    """A fold over lanes: start value, step, and the dtype it is carried in (None = the operand's)."""
+    """A fold over lanes: step, the dtype it is carried in (None: the operand's), start value."""
 
     step: Callable[[ir.Expr, ir.Expr, Any], ir.Expr]
     dtype: str | None = None
@@ -179,6 +182,26 @@ def _fold(x: Exchange) -> T.Stmt:
         )
 
     return T.SeqStmt([T.AllocBuffer(total), T.AllocBuffer(seen), _loop(x.threads, one, "t")])
+
+
+def _elect(x: Exchange) -> T.Stmt:
+    """True in the first thread of every group that takes part; 0 means the whole block."""
+    seen = T.decl_buffer((1,), "bool", "seen", scope="local", layout=None)
+
+    def one(t: ir.Var) -> T.Stmt:
+        size = x.operands[0][t]
+        group = T.if_then_else(T.EQ(size, _int(0)), _int(x.threads), size)
+        fresh = T.EQ(T.floormod(t, group), _int(0))
+        there = x.active(t)
+        return T.SeqStmt(
+            [
+                T.IfThenElse(fresh, T.BufferStore(seen, T.const(False, "bool"), [0]), None),
+                T.BufferStore(x.result, T.And(there, T.Not(seen[0])), [t], x.span),
+                T.BufferStore(seen, T.Or(seen[0], there), [0]),
+            ]
+        )
+
+    return T.SeqStmt([T.AllocBuffer(seen), _loop(x.threads, one, "t")])
 
 
 def _match(x: Exchange) -> T.Stmt:
