@@ -50,6 +50,22 @@ def test_prim_func():
     assert [int(e) for e in make(6).params[1].ty.shape] == [6]
 
 
+def test_builtin_classes_are_compile_time_annotations():
+    def f(A: T.Tensor((4,), "int8"), width: int = 2, scale: float = 1.0, flag: bool = True):
+        with T.Kernel(1):
+            A[0] = width
+
+    assert EagerFunction(f).runtime_names == ("A",)
+
+
+def test_text_that_names_nothing_is_a_dtype():
+    def f(A: "T.Tensor((4,), 'int8')", n: "int32", m: "half"):  # noqa: F821, UP037
+        with T.Kernel(1):
+            A[0] = n
+
+    assert EagerFunction(f).runtime_names == ("A", "n", "m")
+
+
 def test_references_of_macros():
     @T.macro
     def bump(x: T.Ref, by: T.int32):

@@ -98,12 +98,12 @@ class Resolver:
         return _kind_of(self.lookup(node))
 
     def _text_kind(self, text: str) -> Kind:
-        if _kind_of(text) == "scalar":
-            return "scalar"
+        """A name means what it is bound to (``int`` is the class); else it may spell a dtype."""
         try:
-            return self.kind(ast.parse(text.strip(), mode="eval").body)
+            kind = self.kind(ast.parse(text.strip(), mode="eval").body)
         except SyntaxError:
-            return "static"
+            kind = "static"
+        return _kind_of(text) if kind == "unknown" else kind
 
     def parameter_kind(self, name: str) -> Kind:
         """What the annotation of parameter ``name`` in the signature declares."""
