@@ -28,6 +28,7 @@ TILE_OPS: dict[str, frozenset[str]] = {
     "fill": ALL,
     "finalize_reducer": _COLLECTIVE,
     "gemm": ALL - {"webgpu"},
+    "gemm_sp": frozenset({"cpu", "cuda", "cutedsl"}),
     "im2col": ALL,
     "logical": frozenset({"cpu", "cuda", "rocm"}),
     "reduce": _COLLECTIVE,

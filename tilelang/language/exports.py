@@ -93,6 +93,7 @@ NEUTRAL: Exports = (
     ("tilelang.ir.op.copy", ("async_copy", "copy")),
     ("tilelang.ir.op.fill", ("clear", "fill")),
     ("tilelang.ir.op.gemm", ("GemmWarpPolicy", "gemm")),
+    ("tilelang.ir.op.gemm_sp", ("gemm_sp",)),
     ("tilelang.ir.op.im2col", ("im2col",)),
     ("tilelang.ir.op.logical", ("all_of", "any_of")),
     (

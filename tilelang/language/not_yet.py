@@ -23,7 +23,6 @@ _LAYOUT = "describes registers of a matrix instruction and comes with the backen
 #: Reasons by name, per dialect; ``common`` is the neutral surface.
 NOT_YET: dict[str, dict[str, str]] = {
     "common": {
-        "gemm_sp": "multiplies 2:4 sparse matrices and comes with the CUDA backend",
     },
     "cuda": {
         "CUDASourceCodeKernel": _LAUNCH,

@@ -15,6 +15,7 @@ from tilelang.cpu.op.elementwise import (
     lower_transpose,
 )
 from tilelang.cpu.op.gemm import lower_gemm
+from tilelang.cpu.op.gemm_sp import lower_gemm_sp
 from tilelang.cpu.op.loops import Lowering
 from tilelang.cpu.op.reduction import lower_logical, lower_reduce, lower_scan
 from tilelang.ir.op import TileCall
@@ -28,6 +29,7 @@ BODIES: Mapping[str, Callable[[TileCall, Lowering], T.Stmt]] = MappingProxyType(
         "fill": lower_fill,
         "finalize_reducer": lower_finalize_reducer,
         "gemm": lower_gemm,
+        "gemm_sp": lower_gemm_sp,
         "im2col": lower_im2col,
         "logical": lower_logical,
         "reduce": lower_reduce,

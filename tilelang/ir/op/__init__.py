@@ -5,6 +5,7 @@ from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp, find_tile_
 from tilelang.ir.op.copy import COPY, CopyAttrs
 from tilelang.ir.op.fill import FILL, FillAttrs
 from tilelang.ir.op.gemm import GEMM, GemmAttrs, GemmWarpPolicy
+from tilelang.ir.op.gemm_sp import GEMM_SP, GemmSPAttrs
 from tilelang.ir.op.im2col import IM2COL, Im2colAttrs
 from tilelang.ir.op.logical import LOGICAL, LogicalAttrs
 from tilelang.ir.op.reduce import REDUCE, ReduceAttrs
@@ -19,6 +20,7 @@ __all__ = [
     "FILL",
     "FINALIZE_REDUCER",
     "GEMM",
+    "GEMM_SP",
     "IM2COL",
     "LOGICAL",
     "REDUCE",
@@ -30,6 +32,7 @@ __all__ = [
     "CopyAttrs",
     "FillAttrs",
     "GemmAttrs",
+    "GemmSPAttrs",
     "GemmWarpPolicy",
     "Im2colAttrs",
     "LogicalAttrs",

@@ -205,6 +205,9 @@ from tilelang.ir.op.gemm import (
     GemmWarpPolicy,
     gemm,
 )
+from tilelang.ir.op.gemm_sp import (
+    gemm_sp,
+)
 from tilelang.ir.op.im2col import (
     im2col,
 )
@@ -895,6 +898,7 @@ __all__ = [
     "fma2",
     "fmod",
     "gemm",
+    "gemm_sp",
     "get_active_lane_mask",
     "get_block_binding",
     "get_block_bindings",
