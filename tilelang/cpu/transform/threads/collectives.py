@@ -186,22 +186,21 @@ def _fold(x: Exchange) -> T.Stmt:
 
 def _elect(x: Exchange) -> T.Stmt:
     """True in the first thread of every group that takes part; 0 means the whole block."""
-    seen = T.decl_buffer((1,), "bool", "seen", scope="local", layout=None)
+    last = T.decl_buffer((1,), "int32", "last", scope="local", layout=None)
 
     def one(t: ir.Var) -> T.Stmt:
         size = x.operands[0][t]
-        group = T.if_then_else(T.EQ(size, _int(0)), _int(x.threads), size)
-        fresh = T.EQ(T.floormod(t, group), _int(0))
-        there = x.active(t)
+        group = T.if_then_else(T.EQ(size, _int(0)), _int(0), T.floordiv(t, size))
+        first = T.And(x.active(t), T.NE(group, last[0]))
         return T.SeqStmt(
             [
-                T.IfThenElse(fresh, T.BufferStore(seen, T.const(False, "bool"), [0]), None),
-                T.BufferStore(x.result, T.And(there, T.Not(seen[0])), [t], x.span),
-                T.BufferStore(seen, T.Or(seen[0], there), [0]),
+                T.BufferStore(x.result, first, [t], x.span),
+                T.IfThenElse(x.result[t], T.BufferStore(last, group, [0]), None),
             ]
         )
 
-    return T.SeqStmt([T.AllocBuffer(seen), _loop(x.threads, one, "t")])
+    none = T.BufferStore(last, _int(-1), [0])
+    return T.SeqStmt([T.AllocBuffer(last), none, _loop(x.threads, one, "t")])
 
 
 def _match(x: Exchange) -> T.Stmt:
