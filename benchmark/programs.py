@@ -68,9 +68,10 @@ def softmax(rows: int, columns: int) -> Any:
             for i, j in T.Parallel(1, columns):
                 tile[i, j] = T.exp(tile[i, j] - high[i])
             T.reduce_sum(tile, total, dim=1)
+            for i in T.Parallel(1):
+                total[i] = 1.0 / total[i]
             for i, j in T.Parallel(1, columns):
-                tile[i, j] = tile[i, j] / total[i]
-            T.copy(tile, y[bx : bx + 1, :])
+                y[bx + i, j] = tile[i, j] * total[i]
 
     return main
 
