@@ -116,7 +116,8 @@ class CPrinter(CFamilyPrinter):
     def loop_pragma(self, node: T.For) -> str | None:
         """Unrolled and vector loops say so."""
         if node.kind == T.ForKind.UNROLLED:
-            return f"#pragma GCC unroll {const_int(node.extent) or 8}"
+            factor = node.annotations.get("pragma_unroll_factor") or const_int(node.extent) or 8
+            return f"#pragma GCC unroll {factor}"
         return "#pragma GCC ivdep" if node.kind == T.ForKind.VECTORIZED else None
 
     def special_call(self, name: str, node: ir.Call) -> tuple[str, int] | None:

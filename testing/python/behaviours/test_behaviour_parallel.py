@@ -1,5 +1,7 @@
 """`T.Parallel`: extents, scalar arguments, spellings, unrolled and thread-bound loops."""
 
+import re
+
 import pytest
 import torch
 
@@ -107,6 +109,31 @@ def test_unrolled_loops_keep_start_and_step(loop):
     expected = torch.zeros(16, dtype=torch.int32)
     expected[2:14:4] = torch.arange(2, 14, 4, dtype=torch.int32)
     assert torch.equal(kernel(), expected)
+
+
+def test_c_source_says_how_far_to_unroll():
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.unroll(0, 64, step=4):
+                A[i] = i
+            for i in T.unroll(64, unroll_factor=4):
+                A[i] += 1
+
+    source = tilelang.compile(main, out_idx=[0], target="c").get_kernel_source()
+    assert re.findall(r"#pragma GCC unroll (\d+)", source) == ["16", "4"]
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_long_unrolled_loop_compiles_like_a_short_one(target):
+    @T.prim_func
+    def main(A: T.Tensor((70000,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.unroll(70000):
+                A[i] = i
+
+    found = tilelang.compile(main, out_idx=[0], target=target)()
+    assert torch.equal(found, torch.arange(70000, dtype=torch.int32))
 
 
 def test_an_unrolled_extent_may_depend_on_the_thread():

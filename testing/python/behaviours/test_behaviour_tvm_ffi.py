@@ -19,6 +19,15 @@ def test_an_output_is_allocated_and_returned():
     torch.testing.assert_close(kernel(a, b), matmul(a, b), rtol=1e-2, atol=1e-2)
 
 
+def test_the_native_callable_allocates_the_output():
+    kernel = tilelang.compile(
+        gemm(T.dynamic("m"), 64, 64), out_idx=-1, execution_backend="tvm_ffi", target="llvm"
+    )
+    a, b = torch.randn(48, 64).half(), torch.randn(64, 64).half()
+    c = kernel.torch_function(a, b)
+    assert c.shape == (48, 64) and torch.equal(c, kernel(a, b))
+
+
 def test_without_out_idx_the_output_is_passed():
     kernel = tilelang.compile(gemm(128, 64, 64), execution_backend="tvm_ffi", target="llvm")
     a, b = torch.randn(128, 64).half(), torch.randn(64, 64).half()
@@ -50,6 +59,14 @@ def test_dtypes_convert_to_torch_and_a_symbolic_size_is_a_var():
     assert T.dtype("bfloat16").as_torch() is torch.bfloat16
     assert T.dtype("int8").as_torch() is torch.int8
     assert isinstance(T.dynamic("m"), T.Var)
+
+
+@pytest.mark.parametrize(
+    ("part", "dtype", "there"),
+    [("8", T.int8, True), ("int", T.int16, True), ("uint", T.uint8, True), ("uint", T.int8, False)],
+)
+def test_dtypes_are_searched_like_text(part, dtype, there):
+    assert (part in dtype) is there
 
 
 def convolution(N, C, H, W, F, K, S, D, P, block_M=64, block_N=32, block_K=32):

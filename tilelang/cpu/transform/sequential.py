@@ -40,6 +40,10 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
     return result.with_attr("tl.may_alias", True) if aliased else result
 
 
+# Copies of a body above which expanding costs compile time (a second at 4096) and gains nothing.
+_MOST_COPIES = 256
+
+
 def _serial(loop: T.For) -> T.For:
     return T.For(
         loop.loop_var,
@@ -56,6 +60,8 @@ def _expandable(loop: T.For) -> T.For:
     """An unrolled loop as TVM expands it: with a constant extent and without a step."""
     extent, step = const_int(loop.extent), 1 if loop.step is None else const_int(loop.step)
     if extent is None or step is None or leaves_loop(loop.body):
+        return _serial(loop)
+    if -(-extent // step) > _MOST_COPIES:
         return _serial(loop)
     if step == 1:
         return loop
