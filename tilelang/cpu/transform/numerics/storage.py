@@ -84,7 +84,9 @@ class _Rewriter:
             if isinstance(expr.ty, ir.PrimType):
                 on_type(expr.ty)
 
-        # Types of variables are visited; those of other expressions are not.
+        for param in func.params:
+            on_expr(param)
+        # Types of buffers are visited; those of other expressions are not.
         handlers = [(ir.PrimType, on_type), (prim.Cast, on_expr), (ir.Call, on_expr)]
         structural_walk(func, handlers)
         return bool(found)
