@@ -197,7 +197,8 @@ TypeMatch MatchType(const DeclaredType& declared, DLDataType actual, DLDeviceTyp
 DLDataType StorageType(const DeclaredType& declared, DLDeviceType device) {
   DLDataType type = declared.type;
   if (declared.pack > 1) {
-    return type.code == kDLFloat4_e2m1fn ? Make(kDLFloat4_e2m1fn, 4, 2) : Make(kDLInt, 8);
+    if (type.code == kDLFloat4_e2m1fn) return Make(kDLFloat4_e2m1fn, 4, 2);
+    return Make(type.code == kDLUInt ? kDLUInt : kDLInt, 8);
   }
   if (type.lanes != 1) return type;
   switch (type.code) {

@@ -168,7 +168,7 @@ def test_output_shapes_are_expressions():
         ("float8_e5m2fnuz", torch.float8_e5m2fnuz, 10),
         ("float8_e3m4", torch.uint8, 10),
         ("int4", torch.int8, 5),
-        ("uint4", torch.int8, 5),
+        ("uint4", torch.uint8, 5),
         ("float4_e2m1fn", torch.float4_e2m1fn_x2, 5),
         ("float4_e2m1fnx2", torch.float4_e2m1fn_x2, 10),
     ],
