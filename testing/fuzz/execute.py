@@ -63,7 +63,7 @@ class Case:
 
 
 def load_source(source: str) -> Case:
-    """The case in a module of source: ``main``, and ``CALLS``, ``VALUES``, ``OFFSET`` where given."""
+    """The case in a source: ``main``, and ``CALLS``, ``VALUES``, ``OFFSET`` where given."""
     with tempfile.TemporaryDirectory(prefix="tilelang-fuzz-") as folder:
         path = Path(folder) / f"program_{next(_COUNTER)}.py"
         path.write_text(source)  # tracing reads it

@@ -217,7 +217,7 @@ def wrapping() -> Any:
 
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int8"),
-             C: T.Tensor((5, 64), "int64")):  # fmt: skip
+             B2: T.Tensor((64,), "uint16"), C: T.Tensor((6, 64), "int64")):  # fmt: skip
         with T.Kernel(1, threads=32):
             for i in T.Parallel(64):
                 C[0, i] = T.cast((A[i] + 1) // 2, "int64")
@@ -225,6 +225,7 @@ def wrapping() -> Any:
                 C[2, i] = T.cast(B[i] - T.cast(9, "int8"), "int64")
                 C[3, i] = T.cast(T.cast(A[i] * 2, "uint16"), "int64")
                 C[4, i] = T.cast(T.max(A[i] - 1, A[i]), "int64")
+                C[5, i] = T.cast(T.cast(B2[i], "int32") * T.cast(B2[i], "int32"), "int64")
 
     return main
 
@@ -235,8 +236,12 @@ def dividing() -> Any:
 
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32"),
-             C: T.Tensor((5, 64), "int32")):  # fmt: skip
+             C: T.Tensor((6, 64), "int32")):  # fmt: skip
         with T.Kernel(1, threads=32):
+            v = T.alloc_var("int32", init=0)
+            for i in T.serial(64):  # vector instructions shift as they should, scalar ones do not
+                v = ((v ^ A[i]) << (B[i] & 63)) + ((v - A[i]) >> (A[i] & 63))
+                C[5, i] = v
             for i in T.Parallel(64):
                 C[0, i] = A[i] // B[i]
                 C[1, i] = A[i] % B[i]
@@ -260,7 +265,7 @@ def casting() -> Any:
                 C[1, i] = T.cast(T.cast(A[i] * 30.5, "int8"), "int32")
                 C[2, i] = T.cast(T.cast(A[i] * 30.5, "uint8"), "int32")
                 # 1 + 2^-8 lies between two bfloat16, and a float32 does not hold the rest.
-                C2[i] = T.cast(T.cast(i, "float64") * 1e-30 + 1.00390625, "bfloat16")
+                C2[i] = T.cast(T.cast(i, "float64") * 1e-12 + 1.00390625, "bfloat16")
 
     return main
 
@@ -304,16 +309,16 @@ def large_tiles() -> Any:
     return main
 
 
-@kernel()
+@kernel(calls=[{"far": 2**30 + 4096}])
 def far_elements() -> Any:
     """Offsets beyond 2^31 elements."""
-    far = 2**31 + 4096
+    far = T.dynamic("far")
 
     @T.prim_func
-    def main(A: T.StridedTensor((2, 16), (far, 1), "uint8"), C: T.Tensor((2, 16), "uint8")):
-        with T.Kernel(2, threads=32) as b:
+    def main(A: T.StridedTensor((3, 16), (far, 1), "uint8"), C: T.Tensor((3, 16), "uint8")):
+        with T.Kernel(3, threads=32) as b:
             for i in T.Parallel(16):
-                C[b, i] = A[b, i] + A[1 - b, 15 - i]
+                C[b, i] = A[b, i] + A[2 - b, 15 - i]
 
     return main
 
@@ -323,7 +328,8 @@ def strided() -> Any:
     """Columns, every second element, one row for all, and sizes given by expressions."""
 
     @T.prim_func
-    def main(A: T.StridedTensor((5, 7), (1, 5), "int32"), B: T.StridedTensor((5, 7), (0, 2), "int32"),
+    def main(A: T.StridedTensor((5, 7), (1, 5), "int32"),
+             B: T.StridedTensor((5, 7), (0, 2), "int32"),
              C: T.StridedTensor((5, 7), (17, 2), "int32")):  # fmt: skip
         with T.Kernel(1, threads=32):
             X = T.alloc_shared((5, 7), "int32")
@@ -346,7 +352,9 @@ def grid() -> Any:
     return main
 
 
-@kernel(calls=[{"n": 9, "k": 3, "x": -2.5, "flag": True}, {"n": 20, "k": -1, "x": 7, "flag": False}])
+@kernel(
+    calls=[{"n": 9, "k": 3, "x": -2.5, "flag": True}, {"n": 20, "k": -1, "x": 7, "flag": False}]
+)
 def scalars() -> Any:
     """Sizes and scalars of every kind beside each other."""
     n = T.dynamic("n")

@@ -123,7 +123,7 @@ def vector_lengths() -> Any:
 
 @kernel()
 def unlike_loops() -> Any:
-    """Loops that are no vector loops: strided, reversed, conditional, mixed with their neighbours."""
+    """Loops that are no vector loops: strided, reversed, conditional, of mixed neighbours."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 32), "float32"), C: T.Tensor((5, 32), "float32")):
@@ -141,6 +141,47 @@ def unlike_loops() -> Any:
                 C[3, 31 - j] = S[2, j]
             for j in T.Parallel(32):
                 C[4, j] = T.if_then_else(j < 30, S[4, j // 2], S[j, j])
+
+    return main
+
+
+@kernel()
+def stepped_loops() -> Any:
+    """Loops that do not count by one, and loops inside loops that depend on them."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16,), "int32"), C: T.Tensor((3, 16), "int32")):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((16,), "int32")
+            T.copy(A, S)
+            for k in T.unroll(1, 16, 4):
+                S[k] = S[k] * 10 + k
+            T.copy(S, C[0, 0:16])
+            for k in T.serial(2, 15, 3):
+                for q in T.serial(k % 4):
+                    S[k] = S[k] + S[q]
+            T.copy(S, C[1, 0:16])
+            for k in T.serial(15, -1, -4):
+                S[k] = S[k] - k
+            T.copy(S, C[2, 0:16])
+
+    return main
+
+
+@kernel()
+def serial_dependence() -> Any:
+    """Iterations that need the one before them; a parallel loop that does not start at 0."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), C: T.Tensor((2, 64), "float32")):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((64,), "float32")
+            T.copy(A, S)
+            for k in T.serial(63):
+                S[k + 1] = S[k] + A[k]
+            T.copy(S, C[0, 0:64])
+            for k in T.parallel(3, 50):
+                C[1, k] = A[k] + 1.0
 
     return main
 
@@ -301,18 +342,18 @@ def unfolded_image() -> Any:
 
 @kernel()
 def logical() -> Any:
-    """Any and all, of tiles where one element decides."""
+    """Any and all, of rows of zeros, of ones, and where one element decides."""
 
     @T.prim_func
-    def main(A: T.Tensor((6, 9), "int32"), C: T.Tensor((4, 6), "int32")):
+    def main(C: T.Tensor((2, 24), "int32")):
         with T.Kernel(6, threads=32) as b:
-            X = T.alloc_shared((2, 9), "int32")
-            for i, j in T.Parallel(2, 9):
-                X[i, j] = T.if_then_else(j == 8 - b, A[b, j] * 0 + i, 1 - i)
-            C[0, b] = T.cast(T.any_of(X[0, 0:9]), "int32")
-            C[1, b] = T.cast(T.any_of(X[1, 0:9]), "int32")
-            C[2, b] = T.cast(T.all_of(X[0, 0:9]), "int32")
-            C[3, b] = T.cast(T.all_of(X[1, 0:9]), "int32")
+            X = T.alloc_shared((4, 9), "int32")
+            for i, j in T.Parallel(4, 9):
+                odd = (i + j + b) % 9 == 0
+                X[i, j] = T.if_then_else(odd, i % 2, i // 2)
+            for r in T.unroll(4):
+                C[0, b * 4 + r] = T.cast(T.any_of(X[r, 0:9]), "int32")
+                C[1, b * 4 + r] = T.cast(T.all_of(X[r, 0:9]), "int32")
 
     return main
 
