@@ -1,0 +1,118 @@
+"""``testing/behaviours.toml`` is complete and true: every statement, every test, every anchor."""
+
+import hashlib
+import importlib.util
+import re
+from collections import Counter
+
+import pytest
+import tvm
+from behaviour_map import REFERENCE, ROOT, names_of_tests, read_map, statements
+
+from tilelang.backend import create_backend_context
+from tilelang.errors import UnsupportedError
+
+DATA = read_map()
+BEHAVIOURS = DATA["behaviour"]
+KINDS = ("tests", "later", "deviation")
+
+
+def cuda_is_missing():
+    """Whether programs cannot be compiled for CUDA."""
+    try:
+        create_backend_context("cuda").lower(tvm.IRModule())
+    except UnsupportedError:
+        return True
+    return False
+
+
+# What a `later` waits for must be missing, or the statement can be shown today.
+MISSING = {
+    "autotuner": lambda: importlib.util.find_spec("tilelang.autotuner") is None,
+    "cuda": cuda_is_missing,
+}
+
+
+def reference_statements():
+    if not REFERENCE.exists():
+        pytest.skip(f"the reference is not at {REFERENCE.name} beside the repository")
+    text = REFERENCE.read_text(encoding="utf-8")
+    assert hashlib.sha256(text.encode()).hexdigest() == DATA["reference"]["sha256"], (
+        "the reference changed: go through the map again, then update its sha256"
+    )
+    return statements(text)
+
+
+def test_the_number_of_statements_is_that_of_the_reference():
+    assert len(BEHAVIOURS) == DATA["reference"]["statements"]
+    assert re.fullmatch(r"[0-9a-f]{64}", DATA["reference"]["sha256"])
+
+
+def test_every_statement_of_the_reference_is_mapped():
+    assert [entry["at"] for entry in BEHAVIOURS] == list(reference_statements())
+
+
+def test_texts_begin_their_statement_and_no_other():
+    found = reference_statements()
+    for entry in BEHAVIOURS:
+        matching = [at for at, text in found.items() if text.startswith(entry["text"])]
+        assert matching == [entry["at"]], entry
+
+
+def test_entries_say_one_thing_each():
+    places = Counter(entry["at"] for entry in BEHAVIOURS)
+    assert not [at for at, count in places.items() if count > 1]
+    for entry in BEHAVIOURS:
+        assert sum(kind in entry for kind in KINDS) == 1, entry
+        assert set(entry) <= {"at", "text", "remains", *KINDS}, entry
+        assert "tests" in entry or "remains" not in entry, entry
+
+
+def test_every_test_exists():
+    for entry in BEHAVIOURS:
+        tests = entry.get("tests", ["none"])
+        assert tests and len(tests) == len(set(tests)), entry
+        for test in tests if "tests" in entry else []:
+            path, _, name = test.partition("::")
+            assert path.startswith("testing/python/"), test
+            assert name in names_of_tests(ROOT / path), f"{entry['at']}: no test {test}"
+
+
+def test_every_deviation_is_documented():
+    text = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+    anchors = re.findall(r'<a id="([^"]+)"></a>', text)
+    assert len(anchors) == len(set(anchors))
+    named = {entry["deviation"] for entry in BEHAVIOURS if "deviation" in entry}
+    assert named <= set(anchors), named - set(anchors)
+
+
+def test_what_waits_for_something_waits_for_something_missing():
+    named = {entry["later"] for entry in BEHAVIOURS if "later" in entry}
+    assert named <= set(DATA["later"]) == set(MISSING)
+    there = [what for what in sorted(named) if not MISSING[what]()]
+    assert not there, f"is there now; map the statements that wait for it to tests: {there}"
+
+
+def test_every_behaviour_test_is_named_by_the_map_or_guards_a_mistake():
+    """Tests of this folder are for statements; the rest of a file are their counterparts."""
+    mapped = {test for entry in BEHAVIOURS for test in entry.get("tests", [])}
+    for path in sorted((ROOT / "testing/python/behaviours").glob("test_behaviour_*.py")):
+        if path.stem == "test_behaviour_map":
+            continue
+        relative = path.relative_to(ROOT)
+        assert any(test.startswith(f"{relative}::") for test in mapped), relative
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("### 3. a.py\n- one\n- two\n", {"3.1": "one", "3.2": "two"}),
+        (
+            "### tilelang.testing\n| name | signature |\n|---|---|\n| main | () |\n\nA sentence.\n",
+            {"testing.1": "main | ()", "testing.2": "A sentence."},
+        ),
+        ("# Title\n\nNot a statement.\n", {}),
+    ],
+)
+def test_reading_a_reference(text, expected):
+    assert statements(text) == expected
