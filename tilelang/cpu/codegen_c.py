@@ -25,6 +25,8 @@ _TYPES = {
     "float32": "float",
     "float64": "double",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "int128": "__int128",
+    "uint128": "unsigned __int128",
 }
 _MATH = {
     "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round", "sqrt": "sqrt",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm import ir
+from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
@@ -103,7 +103,7 @@ def split_launches(func: T.PrimFunc, device: str) -> tuple[LaunchPlan, list[Devi
         name=state.name,
         symbols=tuple(var.name for var in state.symbols),
         params=tuple(_param(state, i in outputs, p, device) for i, p in enumerate(func.params)),
-        checks=tuple(state.checks),
+        checks=(*_size_checks(state), *state.checks),
         workspaces=tuple(
             Workspace(dtype_of(w), tuple(_int_expr(state, e) for e in w.shape))
             for w in state.workspaces
@@ -147,6 +147,21 @@ def _collect_symbols(state: _Split) -> None:
         scalar = not is_buffer(param) and not isinstance(param.ty, ir.PointerType)
         if scalar and dtype_of(param).startswith(("int", "uint", "bool")):
             add(param)
+
+
+def _size_checks(state: _Split) -> Iterator[Check]:
+    """Sizes and strides arrive as 64-bit numbers; they must fit the dtype they were declared with."""
+    scalars = set(state.func.params)
+    for var, index in state.symbols.items():
+        dtype = dtype_of(var)
+        if var in scalars or dtype in ("int64", "uint64"):
+            continue
+        limit = 2 ** (DataType(dtype).bits - dtype.startswith("int"))
+        fits = ("and", ("<", Sym(index), limit), (">=", Sym(index), -limit))
+        yield Check(
+            fits,
+            f"size {var.name} does not fit {dtype}; declare it with T.dynamic('{var.name}', 'int64')",
+        )
 
 
 def _param(state: _Split, is_output: bool, var: ir.Var, device: str) -> Param:

@@ -193,7 +193,7 @@ def _round_power_of_two(value: Any, target: Dtype) -> Any:
 
 def to_bits(value: Any, dtype: Dtype) -> Any:
     """The bits of ``value`` as an unsigned integer of the same width."""
-    value = np.ascontiguousarray(value)
+    value = np.asarray(value, order="C")
     if dtype.is_int and dtype.bits < 8:
         return value.astype(np.uint8)[()] & np.uint8((1 << dtype.bits) - 1)
     return value.view(f"u{dtype.itemsize}").reshape(value.shape)[()]
@@ -201,7 +201,7 @@ def to_bits(value: Any, dtype: Dtype) -> Any:
 
 def from_bits(bits: Any, dtype: Dtype) -> Any:
     """The value of ``dtype`` with the given bits (an unsigned integer of the same width)."""
-    bits = np.ascontiguousarray(bits)
+    bits = np.asarray(bits, order="C")
     if dtype.is_int and dtype.bits < 8:
         return wrap(bits.astype(dtype.carrier), dtype)[()]
     return bits.astype(f"u{dtype.itemsize}").view(dtype.carrier).reshape(bits.shape)[()]
