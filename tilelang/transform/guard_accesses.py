@@ -248,8 +248,7 @@ def _unproved(state: _Guard, buffer: ir.Var, indices: list[ir.Expr]) -> ir.Expr 
         return None
     missing: list[ir.Expr] = []
     for index, size in zip(indices, buffer.shape, strict=True):
-        if index.ty.dtype != size.ty.dtype and const_int(size) is None:
-            size = size.astype(dtype_of(index))
+        index, size = _comparable(index, size)
         for condition in (T.GE(index, T.const(0, dtype_of(index))), T.LT(index, size)):
             if not state.analyzer.can_prove(condition):
                 missing.append(condition)
@@ -263,3 +262,14 @@ def _unproved(state: _Guard, buffer: ir.Var, indices: list[ir.Expr]) -> ir.Expr 
     for condition in missing[1:]:
         result = T.And(result, condition)
     return result
+
+
+def _comparable(index: ir.Expr, size: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """An index and an extent in the wider of their dtypes."""
+    have = dtype_of(index), dtype_of(size)
+    if have[0] == have[1]:
+        return index, size
+    wide = "int64" if "int64" in have else have[0]
+    value = const_int(size)
+    size = size.astype(wide) if value is None else T.const(value, wide)
+    return index.astype(wide), size

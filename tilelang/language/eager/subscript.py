@@ -51,6 +51,12 @@ INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "bitxor": operator.ixor,
 }
 
+#: Narrow and unsigned indices become signed ones that hold every position of a tensor.
+_INDEX_DTYPES = {
+    **dict.fromkeys(("bool", "int4", "uint4", "int8", "uint8", "int16", "uint16"), "int32"),
+    **dict.fromkeys(("uint32", "uint64"), "int64"),
+}
+
 
 def _is_buffer(base: Any) -> bool:
     return type(base) is ir.Var and type(base.ty) is T.BufferType
@@ -153,10 +159,10 @@ def _index(buffer: ir.Var, dim: int, value: Any) -> Any:
 def _index_expr(buffer: ir.Var, value: ir.Expr) -> ir.Expr:
     if is_scalar(value):
         dtype = str(value.ty.dtype)
+        if dtype in _INDEX_DTYPES:
+            return value.astype(_INDEX_DTYPES[dtype], value.span)
         if dtype.startswith(("int", "uint")):
             return value
-        if dtype == "bool":
-            return value.astype("int32")
     raise TraceTypeError(
         f"'{buffer.name}' cannot be indexed with {describe(value)}; an index is an integer",
         user_span(),
