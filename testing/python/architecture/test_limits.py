@@ -57,7 +57,11 @@ def test_native_files():
 
 def test_test_functions():
     sizes = {}
+    # Whole kernels, long as their authors write them.
+    kernels = ROOT / "testing" / "python" / "kernels"
     for path in sorted((ROOT / "testing").rglob("*.py")):
+        if path.is_relative_to(kernels):
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 sizes[f"{path.relative_to(ROOT)}:{node.name}"] = body_lines(node)
