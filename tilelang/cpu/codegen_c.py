@@ -39,6 +39,8 @@ _MATH = {
 _FUNCTIONS = {
     **{(f"tirx.{op}", "float64"): name for op, name in _MATH.items()},
     **{(f"tirx.{op}", "float32"): f"{name}f" for op, name in _MATH.items()},
+    ("prim.ceil", "float64"): "ceil",
+    ("prim.ceil", "float32"): "ceilf",
     ("tirx.isnan", ""): "isnan",
     ("tirx.isinf", ""): "isinf",
     ("tirx.isfinite", ""): "isfinite",

@@ -16,7 +16,7 @@ def elementwise(function, dtype="float32", n=128, **options):
             for i in T.Parallel(n):
                 B[i] = function(A[i])
 
-    return tilelang.compile(main, out_idx=-1, target="llvm", **options)
+    return tilelang.compile(main, out_idx=-1, **{"target": "llvm", **options})
 
 
 FUNCTIONS = {
@@ -44,10 +44,12 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("fast", [False, True])
-def test_functions_on_float32(name, fast):
+@pytest.mark.parametrize(
+    "options", [{"pass_configs": FAST}, {}, {"target": "c"}], ids=["fast", "plain", "c"]
+)
+def test_functions_on_float32(name, options):
     a = torch.rand(128) * 3 + 0.1
-    kernel = elementwise(getattr(T, name), pass_configs=FAST if fast else {})
+    kernel = elementwise(getattr(T, name), **options)
     expected = FUNCTIONS[name](a.double()).float()
     torch.testing.assert_close(kernel(a), expected, rtol=1e-5, atol=1e-6)
 
@@ -75,6 +77,13 @@ def test_pow_and_fmod_are_the_same_with_fast_math(function, reference, fast):
     a = torch.rand(128) * 4 + 0.5
     kernel = elementwise(lambda x: function(x, T.float32(1.7)), pass_configs=FAST if fast else {})
     torch.testing.assert_close(kernel(a), reference(a, torch.tensor(1.7)), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_likely_condition_is_the_condition(target):
+    a = torch.randn(128)
+    kernel = elementwise(lambda x: T.if_then_else(T.likely(x > 0), x, 0.0), target=target)
+    assert torch.equal(kernel(a), a.relu())
 
 
 def test_abs():

@@ -12,8 +12,11 @@ from tilelang.ir.expr import const_int
 __all__ = ["sequential_loops"]
 
 
+_LIKELY = ir.Op.get("prim.likely")
+
+
 def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
-    """Make parallel and pipelined loops sequential and drop the annotations that are spent.
+    """Make parallel and pipelined loops sequential and drop annotations and hints that are spent.
 
     Sets the attribute ``tl.may_alias`` if a tensor was declared to overlap another.
 
@@ -36,7 +39,11 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
         aliased = aliased or stmt.attr_key == "tl.may_alias"
         return stmt.body if stmt.attr_key.startswith("tl.") else stmt
 
-    result = func.with_body(structural_map(func.body, [(T.For, on_for), (T.AttrStmt, on_attr)]))
+    def on_call(call: ir.Call) -> ir.Expr:
+        return call.args[0] if call.op.same_as(_LIKELY) else call
+
+    rules = [(T.For, on_for), (T.AttrStmt, on_attr), (ir.Call, on_call)]
+    result = func.with_body(structural_map(func.body, rules))
     return result.with_attr("tl.may_alias", True) if aliased else result
 
 
