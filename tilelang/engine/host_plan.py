@@ -15,11 +15,11 @@ from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
+from tilelang.engine.accesses import record_accesses, view_source
 from tilelang.engine.expr_program import IntExpr, Sym
 from tilelang.engine.launch_plan import ArgRef, Check, KernelLaunch, LaunchPlan, Param, Workspace
 from tilelang.errors import SemanticError, render_span
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
-from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
 
 __all__ = ["DeviceFunction", "split_launches"]
 
@@ -47,12 +47,11 @@ _BINARY = {
     T.BitwiseXor: "^",
 }
 _CALLS = {"prim.if_then_else": "select"}
-_ACCESS_MODES: dict[int | None, str] = {1: "r", 2: "w", 3: "rw"}
 
 
 @dataclass(frozen=True)
 class DeviceFunction:
-    """One launch as a function of its own: parameters in argument order, the launch nest as body."""
+    """One launch as a function of its own: its arguments as parameters, its nest as body."""
 
     name: str
     func: T.PrimFunc
@@ -150,7 +149,7 @@ def _collect_symbols(state: _Split) -> None:
 
 
 def _size_checks(state: _Split) -> Iterator[Check]:
-    """Sizes and strides arrive as 64-bit numbers; they must fit the dtype they were declared with."""
+    """Sizes and strides arrive as 64-bit numbers; they must fit the dtype declared for them."""
     scalars = set(state.func.params)
     for var, index in state.symbols.items():
         dtype = dtype_of(var)
@@ -160,7 +159,8 @@ def _size_checks(state: _Split) -> Iterator[Check]:
         fits = ("and", ("<", Sym(index), limit), (">=", Sym(index), -limit))
         yield Check(
             fits,
-            f"size {var.name} does not fit {dtype}; declare it with T.dynamic('{var.name}', 'int64')",
+            f"size {var.name} does not fit {dtype}; "
+            f"declare it with T.dynamic('{var.name}', 'int64')",
         )
 
 
@@ -219,7 +219,8 @@ def _host_stmt(state: _Split, stmt: Any) -> None:
     handler = _HANDLERS.get(type(stmt))
     if handler is None:
         raise SemanticError(
-            f"a {type(stmt).__name__} statement outside T.Kernel cannot run on the host; move it into the kernel",
+            f"a {type(stmt).__name__} statement outside T.Kernel cannot run on the host; "
+            "move it into the kernel",
             stmt.span,
         )
     handler(state, stmt)
@@ -255,8 +256,8 @@ def _guarded(state: _Split, cond: IntExpr) -> IntExpr:
 def _host_alloc(state: _Split, stmt: T.AllocBuffer) -> None:
     if stmt.buffer.scope() != "global":
         raise SemanticError(
-            f"{stmt.buffer.name} of scope {stmt.buffer.scope()} is allocated outside T.Kernel; only "
-            "T.alloc_global may stand there",
+            f"{stmt.buffer.name} of scope {stmt.buffer.scope()} is allocated outside T.Kernel; "
+            "only T.alloc_global may stand there",
             stmt.span,
         )
     state.workspaces.append(stmt.buffer)
@@ -343,10 +344,10 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
     body = T.stmt_seq(*state.views, _inline(state, stmt)) if state.views else _inline(state, stmt)
     for attr in reversed(state.attributes):
         body = T.AttrStmt(attr.node, attr.attr_key, attr.value, body, attr.span)
-    sources = {v.buffer: _view_source(v.data) for v in state.views}
+    sources = {v.buffer: view_source(v.data) for v in state.views}
     _check_assumptions(state, body)
     used = _used_vars(body)
-    _record_accesses(state, body, sources)
+    record_accesses(body, sources, state.accesses)
     params: list[ir.Var] = []
     args: list[ArgRef] = []
     for index, param in enumerate(state.func.params):
@@ -397,69 +398,7 @@ def _is_assumption(value: Any) -> bool:
     return called and value.op.name == "tirx.assume"
 
 
-def _view_source(data: Any) -> ir.Var | None:
-    """The buffer or pointer whose storage an address lies in; None for a computed address."""
-    if isinstance(data, ir.Var):
-        return data
-    name = data.op.name if isinstance(data, ir.Call) and isinstance(data.op, ir.Op) else ""
-    if name == "tirx.address_of":
-        return _view_source(data.args[0].source)
-    if name in ("tirx.buffer_data", "tirx.handle_add_byte_offset", "tirx.reinterpret"):
-        return _view_source(data.args[0])
-    return None
-
-
 def _used_vars(body: Any) -> set[ir.Var]:
     used: set[ir.Var] = set()
     structural_walk(body, (ir.Var, used.add))
     return used
-
-
-def _record_accesses(state: _Split, body: Any, sources: dict[ir.Var, ir.Var | None]) -> None:
-    aliases: dict[ir.Var | None, ir.Var | None] = dict(sources)
-
-    def on_view(view: T.DeclBuffer) -> None:
-        aliases[view.buffer] = _view_source(view.data)
-
-    structural_walk(body, (T.DeclBuffer, on_view))
-
-    def touch(buffer: ir.Var | None, mode: str) -> None:
-        while buffer in aliases:
-            buffer = aliases[buffer]
-        if buffer is None:
-            return
-        state.accesses.setdefault(buffer, set()).update(mode)
-
-    def on_evaluate(stmt: T.Evaluate) -> None:
-        call = TileCall.of(stmt)
-        if call is not None:
-            for mode in "rw":
-                for region in call.regions(mode):
-                    touch(region.source, mode)
-
-    def on_call(call: ir.Call) -> None:
-        if call.op.same_as(ELEMENT_ATOMIC) or call.op.same_as(REDUCER_UPDATE):
-            touch(call.args[0].source, "r" if call.attrs.kind == "load" else "rw")
-            return
-        if isinstance(call.op, ir.Op) and call.op.name == "tl.access_ptr":
-            touch(call.args[0].source, _ACCESS_MODES.get(const_int(call.args[3]), "rw"))
-            return
-        if isinstance(call.op, ir.Op) and call.op.name == "tirx.buffer_data":
-            return  # a view, resolved through ``aliases``
-        for arg in call.args:
-            if is_buffer(arg):
-                touch(arg, "rw")
-            elif isinstance(arg, ir.TensorLoad) and call.op.name == "tirx.address_of":
-                touch(arg.source, "rw")
-            elif isinstance(arg, ir.TensorRegion) and TileCall.of(call) is None:
-                touch(arg.source, "r")  # a tile that is printed
-
-    structural_walk(
-        body,
-        [
-            (T.Evaluate, on_evaluate),
-            (T.BufferStore, lambda s: touch(s.buffer, "w")),
-            (ir.TensorLoad, lambda load: touch(load.source, "r")),
-            (ir.Call, on_call),
-        ],
-    )

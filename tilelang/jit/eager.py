@@ -275,12 +275,12 @@ def make_graph_call(impl: EagerJIT) -> Callable[..., Any]:
         keywords = {**dict(zip(impl._function.static_names, static, strict=True)), **dict(extra)}
         return impl._binder.bind((), keywords, optional=True)
 
-    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    @torch._dynamo.assume_constant_result
     def sources(static: Any, extra: Any) -> tuple[tuple[int, str, int], ...]:
         found = impl._signature(bind(static, extra)).consts.values()
         return tuple((names.index(s.argument), s.field, s.dim) for s in found)
 
-    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    @torch._dynamo.assume_constant_result
     def find(static: Any, extra: Any, numbers: Any, device: str | None) -> tuple[Any, ...]:
         binding = bind(static, extra)
         signature = impl._signature(binding)

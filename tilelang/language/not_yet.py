@@ -22,8 +22,7 @@ _LAYOUT = "describes registers of a matrix instruction and comes with the backen
 
 #: Reasons by name, per dialect; ``common`` is the neutral surface.
 NOT_YET: dict[str, dict[str, str]] = {
-    "common": {
-    },
+    "common": {},
     "cuda": {
         "CUDASourceCodeKernel": _LAUNCH,
         "ClusterKernel": _LAUNCH,

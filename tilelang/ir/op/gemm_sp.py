@@ -72,7 +72,7 @@ def _reference(ctx: Any, call: TileCall) -> None:
         array = array.reshape(array.shape[-2:])
         return array.T if transposed else array
 
-    kept = matrix("A", attrs.transpose_A).astype(wide)
+    kept: np.ndarray = matrix("A", attrs.transpose_A).astype(wide)
     bits = DataType(ctx.dtype(call.operand("E"))).bits
     dense = _expand(kept, matrix("E", attrs.transpose_E), bits, sparsity_group(source))
     product = dense @ matrix("B", attrs.transpose_B).astype(wide)

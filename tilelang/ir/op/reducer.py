@@ -1,8 +1,8 @@
 """Reducers: an accumulation epoch over parallel iterations, closed into a fragment.
 
 A reducer handle (scope ``local.reducer.<kind>``) has no readable storage. ``T.reducer_init`` opens
-an epoch, every ``T.reducer_update`` inside ``T.Parallel`` contributes once per logical iteration, and
-``T.finalize_reducer`` writes the result. In the IR an update is the call
+an epoch, every ``T.reducer_update`` inside ``T.Parallel`` contributes once per logical iteration,
+and ``T.finalize_reducer`` writes the result. In the IR an update is the call
 ``tl.reducer_update(r[idx], value)``.
 """
 
