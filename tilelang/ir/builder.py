@@ -62,12 +62,12 @@ class Block:
         self.stmts.insert(index, stmt)
         self.wrappers = [(start + (start >= index), wrap) for start, wrap in self.wrappers]
 
-    def finish(self) -> list[T.Stmt]:
-        """Apply the wrappers, innermost first, and return the statements."""
+    def finish(self, keep: int = 0) -> list[T.Stmt]:
+        """Apply the wrappers but the first ``keep``, innermost first; return the statements."""
         stmts = self.stmts
-        for start, wrap in reversed(self.wrappers):
+        for start, wrap in reversed(self.wrappers[keep:]):
             stmts[start:] = [wrap(seq(stmts[start:]))]
-        self.wrappers = []
+        del self.wrappers[keep:]
         return stmts
 
 
@@ -145,14 +145,22 @@ class Builder:
         """Whether control has left the innermost block."""
         return self._blocks[-1].ended
 
-    def wrap_rest(self, wrap: Callable[[T.Stmt], T.Stmt]) -> None:
+    def wrap_rest(self, wrap: Callable[[T.Stmt], T.Stmt]) -> Callable[[], None]:
         """Wrap everything that follows in the innermost block, for statements with a body.
+
+        Calling the result ends the body there, and that of wrappers opened inside.
 
         Example: ``builder.wrap_rest(lambda body: T.AttrStmt(node, "key", value, body))``.
         """
         block = self._blocks[-1]
+        position = len(block.wrappers)
         block.wrappers.append((len(block.stmts), wrap))
         self.emitted += 1
+
+        def close() -> None:
+            block.finish(position)
+
+        return close
 
     def bind(self, name: str, value: ir.Expr, span: ir.Span | None = None) -> ir.Var:
         """Evaluate ``value`` here, once, and return the variable that holds it."""

@@ -34,7 +34,7 @@ from tvm.ir.prim import (
     Or,
     Sub,
 )
-from tvm.tirx import Bind, BufferLoad, IterVar, Let, Reduce, Var, comm_reducer
+from tvm.tirx import Bind, BufferLoad, IterVar, Let, Reduce, Var
 from tvm.tirx.op import (
     TVMBackendAllocWorkspace,
     TVMBackendFreeWorkspace,
@@ -60,7 +60,6 @@ from tvm.tirx.op import (
     tvm_store_matrix_sync,
     tvm_struct_get,
     tvm_struct_set,
-    tvm_thread_allreduce,
     tvm_thread_invariant,
     tvm_throw_last_error,
     tvm_tuple,
@@ -75,6 +74,7 @@ from tilelang.ir.dtype import dtype
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.ir.span import user_span
 from tilelang.ir.values import as_scalar, cast
+from tilelang.language.allreduce import attr, comm_reducer, tvm_thread_allreduce
 
 __all__ = [
     "EQ",
@@ -213,11 +213,15 @@ def tvm_storage_sync(storage_scope: str) -> None:
 def evaluate(value: _Any) -> None:
     """Append an expression as a statement, for its effect.
 
+    A call that has no value, such as ``T.sync_threads()``, is a statement already.
+
     Raises
     ------
     TraceTypeError
         If ``value`` is no expression or number.
     """
+    if value is None:
+        return
     span = user_span()
     call = value if isinstance(value, ir.Call) else as_scalar(value, "T.evaluate")
     builder.current("T.evaluate").emit(T.Evaluate(call, span))
@@ -270,15 +274,6 @@ def get_let_value(var: ir.Var) -> Expr:
     if value is None:
         raise TraceError(f"T.get_let_value: no value is known for {var}", user_span())
     return value
-
-
-def attr(node: _Any, attr_key: str, value: _Any) -> None:
-    """Put an attribute node around the statements that follow."""
-    span = user_span()
-    content = ir.StringImm(value) if isinstance(value, str) else as_scalar(value, "T.attr")
-    builder.current("T.attr").wrap_rest(
-        lambda body: T.AttrStmt(node, attr_key, content, body, span)
-    )
 
 
 def ret(value: _Any) -> None:

@@ -20,8 +20,18 @@ def attend(q, k, v, scale, mask=None):
 
 
 @tilelang.jit(out_idx=[3, 4], pass_configs=FAST)
-def flashattn_fwd(
-    batch, heads, seq_len, dim, is_causal, window_size, groups, block_M, block_N, num_stages, threads
+def flashattn_fwd(  # noqa: C901
+    batch,
+    heads,
+    seq_len,
+    dim,
+    is_causal,
+    window_size,
+    groups,
+    block_M,
+    block_N,
+    num_stages,
+    threads,
 ):
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e)
     head_kv = heads // groups
@@ -165,9 +175,7 @@ def test_dense_grouped_and_windowed(is_causal, window, groups):
         if window:
             mask &= at[:, None] < at + window
     k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
-    torch.testing.assert_close(
-        out.float(), attend(q, k, v, dim**-0.5, mask), rtol=1e-2, atol=1e-2
-    )
+    torch.testing.assert_close(out.float(), attend(q, k, v, dim**-0.5, mask), rtol=1e-2, atol=1e-2)
     scores = (q.float() @ k.float().transpose(-1, -2)) * dim**-0.5
     ref_lse = torch.logsumexp(scores.masked_fill(~mask, float("-inf")), -1) * 1.44269504
     torch.testing.assert_close(lse, ref_lse, rtol=1e-2, atol=1e-2)
@@ -215,9 +223,7 @@ def flashattn_varlen(batch_size, UQ, UKV, heads, dim, is_causal, block_M=16, blo
             kv_current_seqlen = k_end_idx - kv_start_idx
 
             T.copy(
-                Q_unpad[
-                    q_start_idx + bx * block_M : q_start_idx + (bx + 1) * block_M, head_idx, :
-                ],
+                Q_unpad[q_start_idx + bx * block_M : q_start_idx + (bx + 1) * block_M, head_idx, :],
                 Q_shared,
             )
             T.fill(acc_o, 0)
@@ -279,9 +285,7 @@ def flashattn_varlen(batch_size, UQ, UKV, heads, dim, is_causal, block_M=16, blo
             for i, j in T.Parallel(block_M, dim):
                 # When sq > skv, some tokens can see nothing
                 acc_o[i, j] = (
-                    0
-                    if is_causal and bx * block_M + i + offset < 0
-                    else acc_o[i, j] / logsum[i]
+                    0 if is_causal and bx * block_M + i + offset < 0 else acc_o[i, j] / logsum[i]
                 )
             for i, d in T.Parallel(block_M, dim):
                 if bx * block_M + i < q_current_seqlen:
@@ -313,7 +317,9 @@ def test_packed_sequences(is_causal):
 
 
 @tilelang.jit(out_idx=[6])
-def flash_decode(batch, heads, groups, seqlen_kv, dim, block_N, block_H, num_split):
+def flash_decode(  # noqa: C901
+    batch, heads, groups, seqlen_kv, dim, block_N, block_H, num_split
+):
     scale = (1.0 / dim) ** 0.5 * 1.44269504
     dtype, accum_dtype = "float16", "float32"
     kv_group_num = heads // groups

@@ -206,7 +206,8 @@ def per_token_cast_to_fp8(M, N, blk_m, group_size=32):
             T.annotate_layout(
                 {
                     y_local: T.Fragment(
-                        y_local.shape, forward_thread_fn=lambda i, j: (i // (blk_m // 4)) * 32 + j % 32
+                        y_local.shape,
+                        forward_thread_fn=lambda i, j: (i // (blk_m // 4)) * 32 + j % 32,
                     ),
                 }
             )

@@ -106,7 +106,9 @@ def activation(n, name):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_passed_as_functions(name):
     x = torch.randn(300) * 4
-    torch.testing.assert_close(activation(300, name)(x), ACTIVATIONS[name][1](x), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        activation(300, name)(x), ACTIVATIONS[name][1](x), rtol=1e-5, atol=1e-6
+    )
 
 
 @tilelang.jit
@@ -115,7 +117,10 @@ def strided_copy(A, B, block: int = 16):
     A: T.StridedTensor((M, N), (sA, 1), "float32")
     B: T.Tensor((M, N), "float32")
     with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block)) as (bx, by):
-        T.copy(A[by * block, bx * block], B[by * block : (by + 1) * block, bx * block : (bx + 1) * block])
+        T.copy(
+            A[by * block, bx * block],
+            B[by * block : (by + 1) * block, bx * block : (bx + 1) * block],
+        )
 
 
 @pytest.mark.everywhere
@@ -135,8 +140,7 @@ def dropout_mask(n, p):
         h = T.alloc_var("uint32")
         h = T.cast(x, "uint32") * T.uint32(2654435761)
         h = (h ^ (h >> T.uint32(15))) * T.uint32(0x85EBCA6B)
-        h = h ^ (h >> T.uint32(13))
-        return h
+        return h ^ (h >> T.uint32(13))
 
     @T.prim_func
     def main(X: T.Tensor((n,), "float32"), seed: T.int32, Y: T.Tensor((n,), "float32")):

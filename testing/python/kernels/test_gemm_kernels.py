@@ -1,4 +1,4 @@
-"""GEMM kernels as published kernels write them: layouts, epilogues, split-K, stream-K, persistent."""
+"""GEMM kernels as they are published: layouts, epilogues, split-K, stream-K, persistent."""
 
 from __future__ import annotations
 
@@ -114,9 +114,11 @@ def matmul_splitk(M, N, K, block_M, block_N, block_K, split_k, dtype, accum_dtyp
         B: T.Tensor((N, K), dtype),
         C: T.Tensor((M, N), out_dtype),
     ):
-        with T.Kernel(
-            T.ceildiv(N, block_N), T.ceildiv(M, block_M), split_k, threads=128
-        ) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), split_k, threads=128) as (
+            bx,
+            by,
+            bz,
+        ):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_N, block_K), dtype)
             C_shared = T.alloc_shared((block_M, block_N), out_dtype)
@@ -278,9 +280,7 @@ def matmul_persistent(M, N, K, block_M, block_N, block_K, sm_num, use_persistent
     group_size = 8
 
     @T.prim_func
-    def by_hand(
-        A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)
-    ):
+    def by_hand(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
         with T.Kernel(sm_num, threads=128) as (block_id):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -479,7 +479,10 @@ def test_block_sparse():
         for j in range(N // block):
             for k in range(K // block):
                 if mask[i, j, k]:
-                    rows, cols = slice(i * block, (i + 1) * block), slice(j * block, (j + 1) * block)
+                    rows, cols = (
+                        slice(i * block, (i + 1) * block),
+                        slice(j * block, (j + 1) * block),
+                    )
                     mid = slice(k * block, (k + 1) * block)
                     ref[rows, cols] += a[rows, mid].float() @ b[mid, cols].float()
     torch.testing.assert_close(c.float(), ref, rtol=1e-2, atol=1e-2)
@@ -527,9 +530,7 @@ def grouped_gemm(batch_sizes_list, K, N, block_M, block_N, block_K, dtype="float
 
             T.clear(C_local)
             for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=1):
-                T.copy(
-                    A[m_start : m_start + block_M, k * block_K : (k + 1) * block_K], A_shared
-                )
+                T.copy(A[m_start : m_start + block_M, k * block_K : (k + 1) * block_K], A_shared)
                 T.copy(
                     B[
                         cur_batch_idx[0],
@@ -561,7 +562,10 @@ def test_grouped_by_expert_offsets():
     kernel = grouped_gemm(tuple(sizes), K, N, block_M, 32, 16)
     c = kernel(a, b, as_int(sizes), as_int(offsets), as_int(padded))
     ref = torch.cat(
-        [a[o : o + s].float() @ b[e].float() for e, (o, s) in enumerate(zip(offsets, sizes))]
+        [
+            a[o : o + s].float() @ b[e].float()
+            for e, (o, s) in enumerate(zip(offsets, sizes, strict=True))
+        ]
     )
     torch.testing.assert_close(c.float(), ref, rtol=1e-2, atol=1e-2)
 
@@ -614,7 +618,9 @@ def test_gemv_with_thread_allreduce():
 @tilelang.jit(out_idx=[-1])
 def gemv_tiles(N, K, block_N, block_K):
     @T.prim_func
-    def main(A: T.Tensor((K,), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((N,), "float32")):
+    def main(
+        A: T.Tensor((K,), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((N,), "float32")
+    ):
         with T.Kernel(T.ceildiv(N, block_N), threads=block_N) as bn:
             A_shared = T.alloc_shared((block_K,), "float32")
             B_shared = T.alloc_shared((block_N, block_K), "float32")

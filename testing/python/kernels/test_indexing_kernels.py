@@ -130,7 +130,9 @@ def transpose(M, N, block, how, dtype="int16"):
                 for i, j in T.Parallel(block, block):
                     turned[j, i] = tile[i, j]
             else:
-                T.annotate_layout({turned: T.Layout((block, block), lambda i, j: (i, (j + i) % block))})
+                T.annotate_layout(
+                    {turned: T.Layout((block, block), lambda i, j: (i, (j + i) % block))}
+                )
                 for i, j in T.Parallel(block, block):
                     turned[i, j] = tile[j, i]
             T.copy(turned, B[bx * block, by * block])
@@ -159,9 +161,10 @@ def convolution(N, C, H, W, F, K, S, D, P, block_M, block_N, block_K, num_stages
         kernel: T.Tensor((KH, KW, C, F), dtype),
         out: T.Tensor((N, OH, OW, F), dtype),
     ):
-        with T.Kernel(
-            T.ceildiv(F, block_N), T.ceildiv(N * OH * OW, block_M), threads=threads
-        ) as (bx, by):
+        with T.Kernel(T.ceildiv(F, block_N), T.ceildiv(N * OH * OW, block_M), threads=threads) as (
+            bx,
+            by,
+        ):
             data_shared = T.alloc_shared((block_M, block_K), dtype)
             kernel_shared = T.alloc_shared((block_K, block_N), dtype)
             out_local = T.alloc_fragment((block_M, block_N), accum_dtype)

@@ -11,7 +11,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[4])
 def linear_attention_fwd(B, S, H, DK, DV, chunk_size=16, BK=16, BV=16, dtype="float16"):
-    """O accumulates over the key blocks, so it is added to atomically."""
+    """Out accumulates over the key blocks, so it is added to atomically."""
     accum_dtype = "float32"
     NK, NV, NT = DK // BK, DV // BV, tilelang.cdiv(S, chunk_size)
 
@@ -20,7 +20,7 @@ def linear_attention_fwd(B, S, H, DK, DV, chunk_size=16, BK=16, BV=16, dtype="fl
         Q: T.Tensor([B, S, H, DK], dtype),
         K: T.Tensor([B, S, H, DK], dtype),
         V: T.Tensor([B, S, H, DV], dtype),
-        O: T.Tensor([B, S, H, DV], accum_dtype),
+        Out: T.Tensor([B, S, H, DV], accum_dtype),
         final_state: T.Tensor([B, H, DK, DV], accum_dtype),
     ):
         with T.Kernel(NV, NK, B * H) as (i_v, i_k, i_bh):
@@ -56,7 +56,7 @@ def linear_attention_fwd(B, S, H, DK, DV, chunk_size=16, BK=16, BV=16, dtype="fl
                 T.gemm(q, h_shared, o)
                 T.copy(o, o_shared)
                 T.atomic_add(
-                    O[i_b, i * chunk_size : (i + 1) * chunk_size, i_h, i_v * BV : (i_v + 1) * BV],
+                    Out[i_b, i * chunk_size : (i + 1) * chunk_size, i_h, i_v * BV : (i_v + 1) * BV],
                     o_shared,
                 )
             T.copy(h, final_state[i_b, i_h, i_k * BK : (i_k + 1) * BK, i_v * BV : (i_v + 1) * BV])
@@ -77,7 +77,9 @@ def test_linear_attention():
 
 
 @tilelang.jit(out_idx=[7])
-def chunk_scan_fwd(batch, seqlen, chunk_size, ngroups, nheads, headdim, dstate, block_M, block_N, block_K):
+def chunk_scan_fwd(
+    batch, seqlen, chunk_size, ngroups, nheads, headdim, dstate, block_M, block_N, block_K
+):
     dtype, accum_dtype = "float16", "float32"
     nchunks = T.ceildiv(seqlen, chunk_size)
     p = 1.44269504
@@ -267,7 +269,10 @@ def test_mamba_chunk_scan():
 @tilelang.jit(out_idx=[1])
 def chunk_local_cumsum(batch, seqlen, heads, chunk, reverse, use_fragment):
     @T.prim_func
-    def main(G: T.Tensor((batch, seqlen, heads), "float32"), Out: T.Tensor((batch, seqlen, heads), "float32")):
+    def main(
+        G: T.Tensor((batch, seqlen, heads), "float32"),
+        Out: T.Tensor((batch, seqlen, heads), "float32"),
+    ):
         with T.Kernel(T.ceildiv(seqlen, chunk), batch, threads=256) as (bs, bb):
             G_shared = T.alloc_shared((1, chunk, heads), "float32", scope="shared")
             G_fragment = T.alloc_fragment((1, chunk, heads), "float32")

@@ -182,7 +182,9 @@ def cross_entropy(rows, vocab, block_V, ignore_index=-100):
             for v in T.serial(T.ceildiv(vocab, block_V)):
                 for j in T.Parallel(block_V):
                     tile[j] = T.if_then_else(
-                        v * block_V + j < vocab, logits[row, v * block_V + j], -T.infinity("float32")
+                        v * block_V + j < vocab,
+                        logits[row, v * block_V + j],
+                        -T.infinity("float32"),
                     )
                 old = top[0]
                 T.reduce_max(tile, top, dim=0, clear=False)

@@ -96,7 +96,9 @@ def test_block_scan_with_barriers():
 def tiled_matmul_by_threads(M, N, K, TILE=8):
     @T.prim_func
     def main(
-        A: T.Tensor((M, K), "float32"), B: T.Tensor((K, N), "float32"), C: T.Tensor((M, N), "float32")
+        A: T.Tensor((M, K), "float32"),
+        B: T.Tensor((K, N), "float32"),
+        C: T.Tensor((M, N), "float32"),
     ):
         with T.Kernel(T.ceildiv(N, TILE), T.ceildiv(M, TILE), threads=(TILE, TILE)) as (bx, by):
             tx, ty = T.get_thread_bindings()[:2]

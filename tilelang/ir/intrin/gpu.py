@@ -109,19 +109,12 @@ _declare(
     "ptx_tcgen05_mma_ss ptx_tcgen05_mma_ts ptx_tcgen05_mma_blockscaled_ss", ANYTHING, variadic=True
 )
 
-# TVM's names for WMMA fragments and block reductions.
+# TVM's names for WMMA fragments.
 _declare("tvm_load_matrix_sync", ANYTHING, "given", CUDA, READ, variadic=True, op_prefix="tirx.")
 _declare(
     "tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync",
     ANYTHING,
     backends=CUDA,
-    variadic=True,
-    op_prefix="tirx.",
-)
-_declare(
-    "tvm_thread_allreduce",
-    ANYTHING,
-    backends=NVIDIA | ROCM | METAL,
     variadic=True,
     op_prefix="tirx.",
 )
