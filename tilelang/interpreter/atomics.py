@@ -16,6 +16,7 @@ from tilelang.interpreter.nodes import Fn
 from tilelang.interpreter.numbers import Dtype, round_float, wrap
 from tilelang.interpreter.operators import operator
 from tilelang.interpreter.rules import call_rule
+from tilelang.ir.extremes import quiet
 from tilelang.ir.op.reducer import SCOPE_PREFIX
 
 __all__ = ["reducer_store"]
@@ -93,7 +94,7 @@ def _contribution(
             raise m.error(f"{buffer.name} is updated before it is opened", span)
         wide = np.float64 if view.dtype.kind == "f" else view.dtype.carrier
         total = view.gather((slice(None),) * len(view.shape)).astype(wide)
-        fold.at(total, index, part.astype(wide))
+        fold.at(total, index, quiet(part.astype(wide)))
         kept = round_float(total, view.dtype) if view.dtype.kind == "f" else wrap(total, view.dtype)
         view.scatter(index, kept[index])
 

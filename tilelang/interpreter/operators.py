@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.interpreter.numbers import Dtype, round_float, wrap
+from tilelang.ir.extremes import larger, smaller
 
 __all__ = ["COMPARISONS", "operator", "trunc_div", "trunc_mod"]
 
@@ -76,8 +77,8 @@ _FLOAT: dict[str, Callable[[Any, Any], Any]] = {
     "mod": np.fmod,
     "floordiv": np.floor_divide,
     "floormod": np.mod,
-    "max": np.fmax,
-    "min": np.fmin,
+    "max": larger,
+    "min": smaller,
 }
 
 

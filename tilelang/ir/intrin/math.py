@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.ir.dtype import dtype
+from tilelang.ir.extremes import larger, smaller
 from tilelang.ir.intrin.record import ALL, NVIDIA, READ, Array, Intrinsic, Kind, Reference, define
 
 __all__: list[str] = []
@@ -292,8 +293,8 @@ _PACKED: dict[str, tuple[int, Callable[..., Any]]] = {
     "sub2": (2, np.subtract),
     "mul2": (2, np.multiply),
     "fma2": (3, lambda x, y, z: x * y + z),
-    "max2": (2, np.fmax),
-    "min2": (2, np.fmin),
+    "max2": (2, larger),
+    "min2": (2, smaller),
     "abs2": (1, np.abs),
 }
 for _name, (_arity, _function) in _PACKED.items():

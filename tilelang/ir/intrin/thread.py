@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelang.ir.extremes import larger, smaller
 from tilelang.ir.intrin.record import (
     NVIDIA,
     READ,
@@ -193,8 +194,8 @@ def _fold_present(combine: Reference) -> Reference:
 
 _REDUCTIONS: dict[str, tuple[Kind, Reference]] = {
     "warp_reduce_sum": ("number", _fold(np.add, 0)),
-    "warp_reduce_max": ("number", _fold_present(np.fmax)),
-    "warp_reduce_min": ("number", _fold_present(np.fmin)),
+    "warp_reduce_max": ("number", _fold_present(larger)),
+    "warp_reduce_min": ("number", _fold_present(smaller)),
     "warp_reduce_bitand": ("int", _fold_present(np.bitwise_and)),
     "warp_reduce_bitor": ("int", _fold_present(np.bitwise_or)),
 }

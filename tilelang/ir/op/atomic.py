@@ -18,6 +18,7 @@ from tvm_ffi.dataclasses import py_class
 from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import convert, dtype_of, is_int_dtype
+from tilelang.ir.extremes import larger, smaller
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
 from tilelang.ir.op.copy import match_extents
 from tilelang.ir.region import region_extents, to_region
@@ -69,7 +70,7 @@ def combine(kind: str, old: np.ndarray, value: np.ndarray) -> np.ndarray:
         return old | value
     if kind == "store":
         return value
-    return np.fmax(old, value) if kind == "max" else np.fmin(old, value)
+    return larger(old, value) if kind == "max" else smaller(old, value)
 
 
 def _reference(ctx: Any, call: TileCall) -> None:

@@ -12,6 +12,7 @@ from tvm_ffi.dataclasses import py_class
 from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import const_int, dtype_of, is_int_dtype
+from tilelang.ir.extremes import largest, smallest
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
 from tilelang.ir.region import region_extents, to_region
 
@@ -49,23 +50,10 @@ def _sum(values: np.ndarray, axis: int) -> np.ndarray:
     return values.sum(axis=axis, dtype=values.dtype)
 
 
-# The neutral element takes part, so that a row of NaN alone gives it.
-def _fmax(values: np.ndarray, axis: int) -> np.ndarray:
-    if values.dtype.kind != "f":
-        return np.maximum.reduce(values, axis=axis)
-    return np.fmax.reduce(values, axis=axis, initial=-np.inf)
-
-
-def _fmin(values: np.ndarray, axis: int) -> np.ndarray:
-    if values.dtype.kind != "f":
-        return np.minimum.reduce(values, axis=axis)
-    return np.fmin.reduce(values, axis=axis, initial=np.inf)
-
-
 _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "sum": _sum,
-    "max": _fmax,
-    "min": _fmin,
+    "max": largest,
+    "min": smallest,
     "bitand": lambda values, axis: np.bitwise_and.reduce(values, axis=axis),
     "bitor": lambda values, axis: np.bitwise_or.reduce(values, axis=axis),
     "bitxor": lambda values, axis: np.bitwise_xor.reduce(values, axis=axis),

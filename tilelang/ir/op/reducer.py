@@ -19,6 +19,7 @@ from tvm_ffi.dataclasses import py_class
 from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import convert, dtype_of, is_buffer, is_int_dtype
+from tilelang.ir.extremes import larger, smaller
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
 from tilelang.ir.region import region_extents, to_region
 
@@ -70,8 +71,8 @@ def identity(kind: str, dtype: str) -> ir.Expr:
 
 _FOLDS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add,
-    "max": np.fmax,
-    "min": np.fmin,
+    "max": larger,
+    "min": smaller,
     "bitand": np.bitwise_and,
     "bitor": np.bitwise_or,
     "bitxor": np.bitwise_xor,

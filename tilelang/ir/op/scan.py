@@ -11,6 +11,7 @@ from tvm_ffi.dataclasses import py_class
 from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import const_int
+from tilelang.ir.extremes import running_largest
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
 from tilelang.ir.op.reduce import normalize_dim, wide_dtype
 from tilelang.ir.region import region_extents, to_region
@@ -30,10 +31,10 @@ class ScanAttrs(TileAttrs):
 def _reference(ctx: Any, call: TileCall) -> None:
     attrs, dst = call.attrs, call.operand("dst")
     values = ctx.read(call.operand("src")).astype(wide_dtype(ctx.dtype(call.operand("src"))))
-    fold = np.add if attrs.kind == "sum" else np.fmax
+    fold = np.add.accumulate if attrs.kind == "sum" else running_largest
     if attrs.reverse:
         values = np.flip(values, attrs.dim)
-    result = fold.accumulate(values, axis=attrs.dim)
+    result = fold(values, axis=attrs.dim)
     if attrs.reverse:
         result = np.flip(result, attrs.dim)
     shape = [ctx.scalar(extent) for extent in region_extents(dst)]
