@@ -202,6 +202,17 @@ def test_mixed_dtypes_promote_as_in_tvm():
     assert kinds == ["float16", "float32", "int32", "int32", "uint8"]
 
 
+def test_the_two_halves_meet_in_float32():
+    @T.prim_func
+    def f(h: T.float16, b: T.bfloat16):
+        x, y, z, w = h + b, b * h, h < b, b == h
+        assert x + y > 0
+
+    sums = [bind.value for bind in nodes(f, tir.Bind)]
+    assert [str(value.ty.dtype) for value in sums] == ["float32", "float32", "bool", "bool"]
+    assert all(value.a.ty == "float32" for value in sums)
+
+
 def test_numpy_scalars_are_numbers():
     @T.prim_func
     def f(A: Ints, B: Ints):

@@ -41,13 +41,20 @@ def _binary(symbol: str, compute: Callable[[Any, Any], Any], node: Callable[...,
             a = a.astype(str(b.ty.dtype))
         elif b.ty == "bool" and a.ty != "bool":
             b = b.astype(str(a.ty.dtype))
-        return guarded(symbol, node, a, b, user_span())
+        return guarded(symbol, node, *_same_halves(a, b), user_span())
 
     return apply
 
 
 def _number(value: ir.Expr) -> ir.Expr:
     return value.astype("int32") if value.ty == "bool" else value
+
+
+def _same_halves(a: ir.Expr, b: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """float16 and bfloat16 meet in float32, the narrowest that holds both; TVM takes the left."""
+    if a.ty != b.ty and {str(a.ty.dtype), str(b.ty.dtype)} == {"float16", "bfloat16"}:
+        return a.astype("float32"), b.astype("float32")
+    return a, b
 
 
 def _foreign(symbol: str, compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -168,7 +175,7 @@ def equal(left: Any, right: Any) -> Any:
         x, y = const_number(a), const_number(b)
         if x is not None and y is not None:
             return x == y
-        return guarded("==", _prim._OpEQ, a, b, user_span())
+        return guarded("==", _prim._OpEQ, *_same_halves(a, b), user_span())
     if isinstance(left, ir.Expr) and isinstance(right, ir.Expr):
         return left.same_as(right)
     if _is_sequence(left) and _is_sequence(right):
