@@ -15,6 +15,7 @@ from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
 __all__ = ["check_initialised"]
 
 _CHECKED = ("shared", "local")
+_ACCUMULATING = frozenset({"gemm", "gemm_sp", "reduce", "atomic"})
 
 
 def check_initialised(func: T.PrimFunc) -> None:
@@ -35,7 +36,7 @@ def check_initialised(func: T.PrimFunc) -> None:
         call = TileCall.of(stmt)
         if call is None:
             return
-        written.update(region.source for region in call.regions("w"))
+        written.update(region.source for region in _filled(call))
         reads.extend((region.source, call.span) for region in call.regions("r"))
 
     def on_call(call: ir.Call) -> None:
@@ -66,9 +67,20 @@ def check_initialised(func: T.PrimFunc) -> None:
     for buffer, span in reads:
         if buffer in allocated and buffer not in written and buffer.scope().startswith(_CHECKED):
             raise SemanticError(
-                f"{buffer.name} (scope {buffer.scope()}) is read but nothing ever writes it; fill or copy into it first",
+                f"{buffer.name} (scope {buffer.scope()}) is read but nothing ever writes it; "
+                f"T.clear({buffer.name}), fill it or copy into it first",
                 span,
             )
+
+
+def _filled(call: TileCall) -> list[ir.TensorRegion]:
+    """What a tile operation writes without needing what was there before."""
+    written = call.regions("w")
+    overwrites = any(getattr(call.attrs, flag, False) for flag in ("clear", "clear_accum"))
+    if overwrites or call.name not in _ACCUMULATING:
+        return written
+    held = {region.source for region in call.regions("r")}
+    return [region for region in written if region.source not in held]
 
 
 def _takes_address(call: ir.Call) -> bool:

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 from tvm import ir
+from tvm import tirx as T
 from tvm_ffi.dataclasses import py_class
 
 from tilelang.errors import TraceError
-from tilelang.ir import builder
+from tilelang.ir import arith, builder
 from tilelang.ir.expr import const_int, dtype_of, is_float_dtype, is_int_dtype
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
+from tilelang.ir.op.fill import clear
 from tilelang.ir.region import region_extents, to_region
 
-__all__ = ["GEMM", "GemmAttrs", "GemmWarpPolicy", "gemm", "matrix_shape"]
+__all__ = ["GEMM", "GemmAttrs", "GemmWarpPolicy", "clear_now", "gemm", "matrix_shape"]
 
 
 class GemmWarpPolicy(IntEnum):
@@ -110,7 +112,7 @@ def gemm(
     transpose_A: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: bool = False,
+    clear_accum: Any = False,
     k_pack: int = 1,
     mbar: Any = None,
     annotations: Mapping[str, Any] | None = None,
@@ -126,8 +128,8 @@ def gemm(
         Accumulator; products and sums are formed in its dtype.
     policy : GemmWarpPolicy
         How warps share the tile, a hint.
-    clear_accum : bool
-        Overwrite instead of accumulate.
+    clear_accum : bool or expression
+        Overwrite instead of accumulate, such as ``k == 0``.
     k_pack, mbar, annotations
         Options of particular GPUs.
 
@@ -168,10 +170,29 @@ def gemm(
         "transpose_A": bool(transpose_A),
         "transpose_B": bool(transpose_B),
         "policy": int(GemmWarpPolicy(policy)),
-        "clear_accum": bool(clear_accum),
+        "clear_accum": clear_now(regions["C"], clear_accum),
         "k_pack": int(k_pack),
     }
     GEMM.emit(attrs, **regions, mbar=mbar)
+
+
+def clear_now(accumulator: ir.TensorRegion, condition: Any) -> bool:
+    """Whether to overwrite ``accumulator``; a condition of the run time clears it here instead."""
+    known = const_int(condition)
+    if known is not None or not isinstance(condition, ir.Expr):
+        return bool(condition if known is None else known)
+    trace = builder.current("T.gemm")
+    with trace.block() as body:
+        clear(accumulator)
+    trace.emit(
+        T.IfThenElse(
+            arith.truth(condition, "T.gemm: clear_accum"),
+            T.stmt_seq(*body),
+            None,
+            builder.user_span(),
+        )
+    )
+    return False
 
 
 def matrix_shape(name: str, region: ir.TensorRegion, span: ir.Span | None) -> tuple[int, int]:
@@ -184,7 +205,7 @@ def matrix_shape(name: str, region: ir.TensorRegion, span: ir.Span | None) -> tu
         extent.
     """
     extents = [const_int(extent) for extent in region_extents(region)]
-    shown = tuple(str(extent) for extent in region_extents(region))
+    shown = f"({', '.join(str(extent) for extent in region_extents(region))})"
     if len(extents) < 2:
         raise TraceError(f"T.gemm: {name} must have at least 2 dimensions, found {shown}", span)
     if any(extent != 1 for extent in extents[:-2]):
@@ -210,4 +231,7 @@ def _check_dtypes(regions: Mapping[str, ir.TensorRegion], span: ir.Span | None) 
     if a != b and not both_fp8 and not both_small_ints:
         raise TraceError(f"T.gemm: A is {a} but B is {b}; cast one of them first", span)
     if is_float_dtype(a) != is_float_dtype(c):
-        raise TraceError(f"T.gemm: cannot accumulate {a} operands into {c}", span)
+        wider = "float32" if is_float_dtype(a) else "int32"
+        raise TraceError(
+            f"T.gemm: cannot accumulate {a} operands into C of {c}; make C {wider}", span
+        )

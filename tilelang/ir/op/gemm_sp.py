@@ -20,7 +20,7 @@ from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import dtype_of, is_float_dtype
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
-from tilelang.ir.op.gemm import GemmWarpPolicy, matrix_shape
+from tilelang.ir.op.gemm import GemmWarpPolicy, clear_now, matrix_shape
 from tilelang.ir.op.reduce import wide_dtype
 from tilelang.ir.region import region_extents, to_region
 
@@ -99,7 +99,7 @@ def gemm_sp(
     transpose_E: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: bool = False,
+    clear_accum: Any = False,
     k_pack: int = 1,
     wg_wait: int = 0,
     annotations: Mapping[str, Any] | None = None,
@@ -135,7 +135,7 @@ def gemm_sp(
         "transpose_E": bool(transpose_E),
         "transpose_B": bool(transpose_B),
         "policy": int(GemmWarpPolicy(policy)),
-        "clear_accum": bool(clear_accum),
+        "clear_accum": clear_now(regions["C"], clear_accum),
     }
     GEMM_SP.emit(attrs, **regions)
 
