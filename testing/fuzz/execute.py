@@ -99,7 +99,9 @@ def _draw(
     odd = torch.rand(count, generator=generator) < 0.3
     if values == "extreme" and not kind.is_floating_point:
         limits = torch.iinfo(kind)
-        return torch.where(odd, torch.where(small < 4, limits.min, limits.max), small).to(kind)
+        wide = small.numpy().astype(object)  # torch has no 64 unsigned bits to choose from
+        wide[odd.numpy()] = np.where(small < 4, limits.min, limits.max)[odd.numpy()]
+        return torch.from_numpy(wide.astype(str(kind).removeprefix("torch.")))
     if values == "special" and kind.is_floating_point:
         chosen = torch.tensor(_SPECIAL, dtype=torch.float64)[small.abs() % len(_SPECIAL)]
         return torch.where(odd, chosen, small.double()).to(kind)

@@ -5,6 +5,7 @@ A bug may write where it should not, crash or never end; the process keeps that 
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -84,7 +85,8 @@ def _child(
 ) -> None:
     """Tell the kernel that is about to run, and what was different about it."""
     torch.set_num_threads(1)  # a forked process has none of its parent's threads
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # crashes are expected and reported
+    faulthandler.disable()  # crashes are expected, and reported
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     with env.scope(TILELANG_NUM_THREADS="1"), planted(mutation):
         for name in order:
             sender.send((name, None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_map
+from tvm_ffi import structural_map, structural_walk
 
 from tilelang.cpu.transform.threads.classify import leaves_loop
 from tilelang.ir.expr import const_int
@@ -26,6 +26,8 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
     def on_for(loop: T.For) -> T.Stmt:
         if loop.kind == T.ForKind.UNROLLED:
             return _expandable(loop)
+        if loop.kind == T.ForKind.VECTORIZED:
+            return loop if _is_vector(loop) else _serial(loop)
         if loop.kind not in (T.ForKind.PARALLEL, T.ForKind.SERIAL):
             return loop
         if loop.kind == T.ForKind.SERIAL and not len(loop.annotations):
@@ -49,6 +51,14 @@ def sequential_loops(func: T.PrimFunc) -> T.PrimFunc:
 
 # Copies of a body above which expanding costs compile time (a second at 4096) and gains nothing.
 _MOST_COPIES = 256
+
+
+def _is_vector(loop: T.For) -> bool:
+    """Whether TVM vectorises a vector loop; it loses temporaries where it gives up on a part."""
+    lanes = const_int(loop.extent)
+    binds: list[T.Bind] = []
+    structural_walk(loop.body, (T.Bind, binds.append))
+    return lanes is not None and lanes > 1 and not binds
 
 
 def _serial(loop: T.For) -> T.For:
