@@ -160,7 +160,7 @@ def _is_private(scope: str) -> bool:
 
 
 def _evaluate_all(indices: tuple[Any, ...], points: dict[ir.Var, np.ndarray]) -> np.ndarray | None:
-    """The index tuples of all iterations, one column each; None if they are not plain arithmetic."""
+    """The index tuples of all iterations, one column each; None if not plain arithmetic."""
     rows = []
     for index in indices:
         row = _evaluate(index, points)

@@ -64,7 +64,8 @@ def _on_for(state: _State, loop: T.For, visitor: Any) -> None:
         return
     if state.parallel and "num_stages" in loop.annotations:
         raise SemanticError(
-            "T.Pipelined cannot stand inside T.Parallel; put the parallel loop inside the pipelined one",
+            "T.Pipelined cannot stand inside T.Parallel; put the parallel loop inside the "
+            "pipelined one",
             loop.span,
         )
     visitor.default_visit(loop)
@@ -95,14 +96,15 @@ def _on_access(state: _State, buffer: ir.Var, indices: Any, node: Any, visitor: 
             span = node.span or loop.span
             if scope == "local":
                 raise SemanticError(
-                    f"{buffer.name} is a per-thread buffer (T.alloc_local) and cannot be indexed by the "
-                    f"parallel variable {loop.loop_var.name}; use T.alloc_fragment",
+                    f"{buffer.name} is a per-thread buffer (T.alloc_local) and cannot be indexed "
+                    f"by the parallel variable {loop.loop_var.name}; use T.alloc_fragment",
                     span,
                 )
             if const_int(loop.extent) is None:
                 raise SemanticError(
                     f"the fragment {buffer.name} is indexed by {loop.loop_var.name}, whose range "
-                    f"{loop.extent} is known only at run time; loop over the fragment's extent and guard "
+                    f"{loop.extent} is known only at run time; loop over the fragment's extent and "
+                    "guard "
                     "the iteration",
                     span,
                 )

@@ -65,7 +65,8 @@ def check_reducers(func: T.PrimFunc) -> None:
     for reducer, epoch in state.epochs.items():
         if epoch.open:
             raise SemanticError(
-                f"reducer {reducer.name} is initialised but never finalized; add T.finalize_reducer",
+                f"reducer {reducer.name} is initialised but never finalized; "
+                "add T.finalize_reducer",
                 epoch.init_span,
             )
 
@@ -138,7 +139,8 @@ def _on_evaluate(state: _State, stmt: T.Evaluate, visitor: Any) -> None:
             raise SemanticError(f"update of reducer {target.name} before T.reducer_init", stmt.span)
         if not state.parallel:
             raise SemanticError(
-                f"update of reducer {target.name} outside any T.Parallel; every logical iteration contributes once",
+                f"update of reducer {target.name} outside any T.Parallel; every logical iteration "
+                "contributes once",
                 stmt.span,
             )
         for arg in [*stmt.value.args[0].indices, stmt.value.args[1]]:
@@ -157,7 +159,8 @@ def _on_tile_op(state: _State, call: TileCall) -> None:
             if _is_reducer(region.source) and region.source not in state.legacy:
                 verb = "store to" if region in call.regions("w") else "read of"
                 raise SemanticError(
-                    f"illegal {verb} reducer {region.source.name} by T.{call.name}; only T.reducer_init, "
+                    f"illegal {verb} reducer {region.source.name} by T.{call.name}; only "
+                    "T.reducer_init, "
                     "T.reducer_update and T.finalize_reducer may touch it",
                     call.span,
                 )
@@ -204,7 +207,8 @@ def _on_store(state: _State, stmt: T.BufferStore, visitor: Any) -> None:
 def _on_load(state: _State, load: ir.TensorLoad, visitor: Any) -> None:
     if _is_reducer(load.source) and load.source not in state.legacy:
         raise SemanticError(
-            f"illegal read of reducer {load.source.name}; read the destination of T.finalize_reducer",
+            f"illegal read of reducer {load.source.name}; "
+            "read the destination of T.finalize_reducer",
             load.span,
         )
     visitor.default_visit(load)

@@ -430,7 +430,10 @@ class CFamilyPrinter:
 
 
 def quoted(text: str) -> str:
-    """A string literal of ``text`` in UTF-8. Octal escapes end after three digits, so text may follow them."""
+    """A string literal of ``text`` in UTF-8.
+
+    Octal escapes end after three digits, so text may follow them.
+    """
     return '"' + "".join(_literal(byte) for byte in text.encode()) + '"'
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tvm import ir
@@ -28,17 +29,15 @@ _TYPES = {
     "int128": "__int128",
     "uint128": "unsigned __int128",
 }
-_MATH = {
-    "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round", "sqrt": "sqrt",
-    "nearbyint": "nearbyint", "exp": "exp", "exp2": "exp2", "exp10": "exp10", "log": "log", "log2": "log2",
-    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
-    "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh",
-    "acosh": "acosh", "atanh": "atanh", "erf": "erf", "pow": "pow", "fmod": "fmod", "hypot": "hypot",
-    "ldexp": "ldexp", "copysign": "copysign", "nextafter": "nextafter", "fma": "fma",
-}  # fmt: skip
+_MATH = (
+    "fabs", "floor", "ceil", "trunc", "round", "sqrt", "nearbyint", "exp", "exp2", "exp10", "log",
+    "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "erf", "pow", "fmod", "hypot", "ldexp", "copysign",
+    "nextafter", "fma",
+)  # fmt: skip
 _FUNCTIONS = {
-    **{(f"tirx.{op}", "float64"): name for op, name in _MATH.items()},
-    **{(f"tirx.{op}", "float32"): f"{name}f" for op, name in _MATH.items()},
+    **{(f"tirx.{name}", "float64"): name for name in _MATH},
+    **{(f"tirx.{name}", "float32"): f"{name}f" for name in _MATH},
     ("prim.ceil", "float64"): "ceil",
     ("prim.ceil", "float32"): "ceilf",
     ("tirx.isnan", ""): "isnan",
@@ -50,30 +49,7 @@ _FUNCTIONS = {
     ("tirx.popcount", "uint64"): "__builtin_popcountll",
     ("tirx.isnullptr", ""): "tl_is_null",
 }
-_PREAMBLE = """\
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-typedef struct { int32_t type_index; uint32_t padding; int64_t value; } tl_any;
-
-static inline int32_t tl_floordiv32(int32_t a, int32_t b) { int32_t q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
-static inline int64_t tl_floordiv64(int64_t a, int64_t b) { int64_t q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
-static inline int32_t tl_floormod32(int32_t a, int32_t b) { int32_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-static inline int64_t tl_floormod64(int64_t a, int64_t b) { int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-#define TL_MIN_MAX(name, type) \\
-  static inline type tl_min_##name(type a, type b) { return a < b ? a : b; } \\
-  static inline type tl_max_##name(type a, type b) { return a > b ? a : b; }
-TL_MIN_MAX(int8, int8_t) TL_MIN_MAX(int16, int16_t) TL_MIN_MAX(int32, int32_t) TL_MIN_MAX(int64, int64_t)
-TL_MIN_MAX(uint8, uint8_t) TL_MIN_MAX(uint16, uint16_t) TL_MIN_MAX(uint32, uint32_t) TL_MIN_MAX(uint64, uint64_t)
-TL_MIN_MAX(bool, uint8_t) TL_MIN_MAX(float32, float) TL_MIN_MAX(float64, double)
-static inline int tl_is_null(const void* p) { return p == 0; }
-static inline uint32_t tl_bits_float_to_u32(float x) { uint32_t y; memcpy(&y, &x, 4); return y; }
-static inline float tl_bits_u32_to_float(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
-static inline uint64_t tl_bits_double_to_u64(double x) { uint64_t y; memcpy(&y, &x, 8); return y; }
-static inline double tl_bits_u64_to_double(uint64_t x) { double y; memcpy(&y, &x, 8); return y; }
-static inline uint16_t tl_bits_half_to_u16(_Float16 x) { uint16_t y; memcpy(&y, &x, 2); return y; }
-static inline _Float16 tl_bits_u16_to_half(uint16_t x) { _Float16 y; memcpy(&y, &x, 2); return y; }"""
+_PREAMBLE = (Path(__file__).parent / "preamble.h").read_text().rstrip()
 _PROTOTYPES = {
     "TVMFFIErrorSetRaisedFromCStr": "void (const char*, const char*)",
     "TVMFFIFunctionCall": "int (void*, void*, int32_t, void*)",

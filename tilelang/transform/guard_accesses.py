@@ -40,7 +40,8 @@ def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
     Conditions stated by ``assert`` and ``T.assume`` count as known; assumptions are used up here.
 
     Before: ``for i in T.parallel(64): S[i] = A[bx * 64 + i]``. After: ``if bx * 64 + 63 < n:`` the
-    same loop, ``else: for i in T.parallel(64): S[i] = if_then_else(bx * 64 + i < n, A[bx * 64 + i], 0)``.
+    same loop, ``else: for i in T.parallel(64): S[i] = if_then_else(bx * 64 + i < n,
+    A[bx * 64 + i], 0)``.
     """
     state = _Guard()
     for param in func.params:

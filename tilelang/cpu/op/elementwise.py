@@ -1,4 +1,4 @@
-"""Bodies of the ops that treat every element alike: copy, fill, transpose, im2col, atomics, reducers."""
+"""Bodies of the ops that treat every element alike, such as copy, fill, im2col and atomics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lower_transpose(call: TileCall, ctx: Lowering) -> T.Stmt:
 
 
 def lower_im2col(call: TileCall, ctx: Lowering) -> T.Stmt:
-    """Element by element; outside the image the value is 0. Geometry as in :mod:`tilelang.ir.op.im2col`."""
+    """Element by element; outside the image 0. Geometry as in :mod:`tilelang.ir.op.im2col`."""
     attrs, img, col = call.attrs, call.operand("img"), call.operand("col")
     batch, height, width, channels = region_extents(img)
     reach = attrs.dilation * (attrs.kernel - 1) + 1

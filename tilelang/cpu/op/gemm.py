@@ -53,7 +53,7 @@ class _Problem:
 
 
 def lower_gemm(call: TileCall, ctx: Lowering) -> T.Stmt:
-    """Accumulate ``op(A) @ op(B)`` into C, in the accumulator's dtype (float32 for narrow floats)."""
+    """Accumulate ``op(A) @ op(B)`` into C; narrow floats accumulate in float32."""
     attrs, a, b, c = call.attrs, call.operand("A"), call.operand("B"), call.operand("C")
     m, n = (_size(extent) for extent in region_extents(c)[-2:])
     k = _size(region_extents(a)[-2 if attrs.transpose_A else -1])
