@@ -18,6 +18,7 @@ from tilelang.cpu.transform.debug import lower_debug
 from tilelang.cpu.transform.jumps import lower_jumps
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
+from tilelang.cpu.transform.scalarize import scalarize_vectors
 from tilelang.cpu.transform.sequential import sequential_loops
 from tilelang.cpu.transform.storage import plan_storage
 from tilelang.cpu.transform.threads import split_thread_program
@@ -91,6 +92,10 @@ def _lower_jumps(mod: IRModule, target: Target) -> IRModule:
     return _each("jumps", lower_jumps)(mod) if _is_llvm(target) else mod
 
 
+def _scalarize(mod: IRModule, target: Target) -> IRModule:
+    return mod if _is_llvm(target) else _each("scalarize", scalarize_vectors)(mod)
+
+
 def _is_llvm(target: Target) -> bool:
     return str(target.kind.name) == "llvm"
 
@@ -131,6 +136,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
         "expand_numerics",
         IRLevel.CODEGEN,
     ),
+    PassStep(_scalarize, "C has no vectors; formulas are the last to make some", "scalarize"),
     neutral(
         _each("fold_constant_bits", fold_constant_bits), "formulas of constants leave such bits"
     ),
