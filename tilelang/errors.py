@@ -34,7 +34,9 @@ __all__ = [
     "SemanticError",
     "TargetError",
     "TileLangError",
+    "TraceAttributeError",
     "TraceError",
+    "TraceNameError",
     "TraceTypeError",
     "UnsupportedError",
     "render_span",
@@ -82,6 +84,16 @@ class TraceError(TileLangError, ValueError):
 @tvm_ffi.register_error
 class TraceTypeError(TileLangError, TypeError):
     """A language function got an argument of the wrong type or dtype."""
+
+
+@tvm_ffi.register_error
+class TraceNameError(TileLangError, NameError):
+    """A name in a traced function is not defined."""
+
+
+@tvm_ffi.register_error
+class TraceAttributeError(TileLangError, AttributeError):
+    """A buffer or run-time expression has no such attribute or method."""
 
 
 @tvm_ffi.register_error

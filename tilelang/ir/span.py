@@ -24,7 +24,7 @@ _INTERNAL_PREFIXES = tuple(
 _STANDARD_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _INSTALLED = ("site-packages", "dist-packages")
 _NATIVE = (".cc", ".cpp", ".h", ".pxi", ".pyx")  # frames that tvm_ffi adds to tracebacks
-_GENERATED = ("<frozen", "<string>", "<attrs", "<unknown>")
+_GENERATED = ("<frozen", "<string>", "<attrs", "<unknown>", "<call of ")
 _CACHE_LIMIT = 65536
 
 _internal: dict[str, bool] = {}

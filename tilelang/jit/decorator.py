@@ -15,7 +15,8 @@ from tilelang.jit.impl import JITImpl
 from tilelang.jit.lazy import LazyJIT, ProgramJIT
 from tilelang.jit.options import JITOptions
 from tilelang.jit.request import CompileFlags, OutIdx
-from tilelang.language.eager import detect_mode
+from tilelang.language.eager import Macro, detect_mode
+from tilelang.language.eager.source import function_span
 
 __all__ = ["jit"]
 
@@ -105,6 +106,12 @@ def _implement(func: Any, options: JITOptions) -> JITImpl:
         return ProgramJIT(func, options)
     if isinstance(func, JITImpl):
         raise TraceTypeError(f"{func.func.__qualname__} is decorated with @tilelang.jit twice")
+    if isinstance(func, Macro):
+        raise TraceTypeError(
+            f"{func.func.__qualname__} is a @T.macro, which is written out inside kernels; under "
+            "@tilelang.jit leave @T.macro away",
+            function_span(func.func),
+        )
     if not callable(func) or isinstance(func, type):
         raise TraceTypeError(
             f"@tilelang.jit decorates a function or a PrimFunc, found {type(func).__name__}"

@@ -18,7 +18,7 @@ from tvm.target import _ffi_api as _target_api
 
 from tilelang.jit.binding import ArgumentBinder, Binding, token
 from tilelang.jit.impl import Instance, JITImpl
-from tilelang.jit.kernel import JITKernel, explain_failure
+from tilelang.jit.kernel import JITKernel, explain_failure, refuse_inside_trace
 from tilelang.jit.options import JITOptions
 from tilelang.jit.sizes import in_elements, read_sizes
 from tilelang.jit.torch_op import GraphCall, launch_in_graph
@@ -68,6 +68,7 @@ class EagerJIT(JITImpl):
 
     def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the kernel for any arguments, and remember how if the fast way may serve it."""
+        refuse_inside_trace(self.func.__name__)
         binding = self._binder.bind(args, kwargs)
         runtime = [binding.values[name] for name in self._function.runtime_names]
         kernel = self._kernel(self._instance(binding))

@@ -19,6 +19,7 @@ from tilelang.jit.compiler import compile_request, run_parallel
 from tilelang.jit.kernel import JITKernel
 from tilelang.jit.options import JITOptions
 from tilelang.jit.request import CompileRequest
+from tilelang.language.eager.source import function_span
 
 __all__ = ["Instance", "JITImpl", "checked_program"]
 
@@ -197,9 +198,11 @@ def _write_debug_files(root: Path, kernel: JITKernel) -> None:
 def checked_program(value: Any, func: Callable[..., Any]) -> T.PrimFunc:
     """What a lazy function returned, if it is a program."""
     if not isinstance(value, T.PrimFunc):
+        found = "nothing" if value is None else type(value).__name__
         raise TraceTypeError(
-            f"{func.__qualname__} is decorated with @tilelang.jit and returned "
-            f"{type(value).__name__}; a lazy function returns a @T.prim_func, an eager one "
-            "declares tensors (A: T.Tensor(...)) and opens T.Kernel itself"
+            f"{func.__qualname__} is decorated with @tilelang.jit and returned {found}; a lazy "
+            "function returns its @T.prim_func (return main), an eager one declares tensors "
+            "(A: T.Tensor(...)) and opens T.Kernel itself",
+            function_span(func),
         )
     return value

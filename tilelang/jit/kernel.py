@@ -14,7 +14,9 @@ from tvm.target import Target
 from tilelang.backend import BackendContext, ExecutionBackendSpec
 from tilelang.engine.launch_plan import LaunchPlan, Param
 from tilelang.engine.param import KernelParam
-from tilelang.errors import ArgumentTypeError, UnsupportedError
+from tilelang.errors import ArgumentTypeError, TraceError, UnsupportedError
+from tilelang.ir.builder import current_or_none
+from tilelang.ir.span import user_span
 from tilelang.jit.adapter.base import KernelAdapter
 from tilelang.jit.diagnostics import Phases
 from tilelang.jit.request import CompileRequest
@@ -23,11 +25,27 @@ from tilelang.jit.torch_op import launch_in_graph, publish
 if TYPE_CHECKING:
     from tilelang.profiler import Profiler
 
-__all__ = ["JITKernel", "explain_failure"]
+__all__ = ["JITKernel", "explain_failure", "refuse_inside_trace"]
 
 _is_compiling = torch.compiler.is_compiling
 
 Which = Literal["kernel", "host", "both"]
+
+
+def refuse_inside_trace(name: str) -> None:
+    """Refuse to run kernel ``name`` while another one is traced.
+
+    Raises
+    ------
+    TraceError
+        Inside a trace.
+    """
+    if current_or_none() is not None:
+        raise TraceError(
+            f"kernel '{name}' is run inside a kernel that is being traced; kernels are run from "
+            "Python. To use its code there, make it a @T.macro",
+            user_span(),
+        )
 
 
 def explain_failure(
@@ -125,6 +143,9 @@ class JITKernel:
             return launch_in_graph(self.graph_call, args)
         try:
             return self._launch(*args)
+        except ArgumentTypeError:
+            refuse_inside_trace(self.plan.name)
+            raise
         except RuntimeError as error:
             names = [param.name for param in self.inputs]
             raise explain_failure(error, self.plan.name, names, args) from None

@@ -23,7 +23,8 @@ __all__ = _exports.install(globals(), _exports.NEUTRAL)
 def __getattr__(name: str) -> _Any:
     if name.startswith("__") and name.endswith("__"):
         raise AttributeError(name)
-    return getattr(_import_module("tilelang.cuda.language"), name)
+    dialect = vars(_import_module("tilelang.cuda.language"))
+    return dialect[name] if name in dialect else _exports.missing_name("cuda", __name__, name)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ export in their ``__all__``; where a module also has internal names, the public 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
@@ -170,4 +171,8 @@ def missing_name(dialect: str, module: str, name: str) -> Any:
         reason = NOT_YET.get(group, {}).get(name)
         if reason is not None:
             return NotYet(name, reason)
-    raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    text = f"module '{module}' has no attribute '{name}'"
+    if not name.startswith("_"):
+        near = difflib.get_close_matches(name, import_module(module).__dir__(), 3)
+        text += f"; did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(text)

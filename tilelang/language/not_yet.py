@@ -81,7 +81,9 @@ class NotYet:
         self._reason = reason
 
     def _refuse(self) -> NoReturn:
-        raise UnsupportedError(f"T.{self._name} {self._reason}", user_span())
+        raise UnsupportedError(
+            f"T.{self._name} is not in this version: it {self._reason}", user_span()
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self._refuse()

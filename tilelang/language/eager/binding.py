@@ -259,6 +259,11 @@ def _unpack(value: Any, pattern: tuple[Any, ...], leaves: list[Any]) -> None:
     lone = (
         len(pattern) == 1 and isinstance(value, ir.Var) and not isinstance(value.ty, T.BufferType)
     )
+    if not lone and isinstance(read(value), ir.Expr):
+        raise TraceTypeError(
+            f"{describe(value)} is one value and cannot be unpacked to {len(pattern)} names",
+            user_span(),
+        )
     values = [value] if lone else list(iterate(value))
     starred = [
         k for k, part in enumerate(pattern) if isinstance(part, tuple) and part[:1] == ("*",)

@@ -221,6 +221,12 @@ def stmt(value: Any) -> None:
         return
     builder.name_hint = None
     if isinstance(value, ir.Call):
+        if isinstance(value.op, T.PrimFunc):
+            raise TraceError(
+                "a @T.prim_func cannot be called inside a kernel; make the function a @T.macro, "
+                "which is written out where it is called",
+                user_span(),
+            )
         builder.emit(T.Evaluate(value, user_span()))
     elif isinstance(value, T.Stmt):
         builder.emit(value)

@@ -36,9 +36,9 @@ _MISSING = object()
 
 
 def function_span(func: Callable[..., Any]) -> Any:
-    """The span of the definition of ``func``."""
-    code = func.__code__
-    return make_span(code.co_filename, code.co_firstlineno)
+    """The span of the definition of ``func``; None for a callable that is no function."""
+    code = getattr(func, "__code__", None)
+    return None if code is None else make_span(code.co_filename, code.co_firstlineno)
 
 
 def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:

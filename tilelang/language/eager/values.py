@@ -176,8 +176,11 @@ def operand(value: Any) -> ir.Expr | None:
 
 def refuse(symbol: str, left: Any, right: Any) -> TraceTypeError:
     """The error for operands that ``symbol`` does not take."""
+    tiles = any(isinstance(v, ir.Expr) and not is_scalar(v) for v in (left, right))
+    hint = "; compute element by element in a T.Parallel loop" if tiles else ""
     return TraceTypeError(
-        f"unsupported operands for {symbol}: {describe(left)} and {describe(right)}", user_span()
+        f"unsupported operands for {symbol}: {describe(left)} and {describe(right)}{hint}",
+        user_span(),
     )
 
 
