@@ -127,7 +127,9 @@ class View:
             byte, high = self._nibbles(index)
             low = np.where(high, self.storage.data[byte] >> 4, self.storage.data[byte] & 15)
             return from_bits(low.astype(np.uint8)[()], self.dtype)
-        return self.array[index]
+        found = self.array[index]
+        # One vector would be a window on the memory, which may change.
+        return found.copy() if self.dtype.lanes > 1 else found
 
     def scatter(self, index: tuple[Any, ...], values: Any) -> None:
         """Store ``values`` at ``index`` and record them as written."""

@@ -1,4 +1,4 @@
-"""Explicit vector dtypes: values of several lanes, buffers of vectors, casts and reinterpretation."""
+"""Explicit vector dtypes: values of several lanes, buffers of vectors, casts, bits."""
 
 import pytest
 import torch

@@ -118,3 +118,17 @@ def test_a_view_of_the_wrong_size_is_refused():
         def program(A: T.Tensor((24,), "float32")):
             with T.Kernel(1):
                 T.view(A, (5, 5))
+
+
+def test_a_loaded_vector_keeps_its_value_when_memory_changes():
+    @T.prim_func
+    def program(A: T.Tensor((8,), "int32")):
+        with T.Kernel(1):
+            pairs = T.view(A, dtype="int32x2")
+            old = pairs[0]
+            pairs[0] = pairs[3]
+            pairs[3] = old
+
+    a = torch.arange(8, dtype=torch.int32)
+    interpret(program, a)
+    assert a.tolist() == [6, 7, 2, 3, 4, 5, 0, 1]
