@@ -171,7 +171,9 @@ void Binder::CheckTensor(int index, const Frame& frame) const {
   } else if (!tensor.IsCompact()) {
     FailArgumentValue(plan_, index,
                       "expected a contiguous tensor, got strides " + tensor.FormatStrides() +
-                          " for shape " + tensor.FormatShape(),
+                          " for shape " + tensor.FormatShape() +
+                          "; pass a contiguous copy (.contiguous()), or declare the strides with "
+                          "T.StridedTensor",
                       frame.symbols.data());
   }
 }

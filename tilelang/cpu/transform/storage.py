@@ -9,12 +9,15 @@ from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
 from tilelang.cpu.transform.flatten import TILE_ALIGNMENT
+from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int, dtype_of
 
-__all__ = ["STACK_LIMIT", "plan_storage"]
+__all__ = ["ARENA_LIMIT", "STACK_LIMIT", "plan_storage"]
 
 STACK_LIMIT = 256 * 1024
 """Bytes of tiles kept on the stack; what does not fit goes to the arena, largest first."""
+ARENA_LIMIT = 2**31
+"""Bytes of tiles a block may have: positions in tiles are 32-bit, and every thread has an arena."""
 
 
 def _bytes(buffer: ir.Var) -> int:
@@ -31,11 +34,24 @@ def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
 
     Before: ``S = T.alloc_buffer((1048576,), scope="shared")``. After:
     ``S = T.decl_buffer((1048576,), data=scratch + 0)``.
+
+    Raises
+    ------
+    LoweringError
+        If the tiles of a block take more than :data:`ARENA_LIMIT`.
     """
     allocs: list[T.AllocBuffer] = []
     structural_walk(func.body, (T.AllocBuffer, allocs.append))
     buffers = {stmt.buffer: _bytes(stmt.buffer) for stmt in allocs}
     total = sum(buffers.values())
+    if total > ARENA_LIMIT:
+        largest = max(buffers, key=lambda buffer: buffers[buffer])
+        raise LoweringError(
+            f"the tiles of one block take {total / 2**30:.1f} GiB, '{largest.name}' alone "
+            f"{buffers[largest] / 2**30:.1f} GiB; at most {ARENA_LIMIT / 2**30:.0f} GiB are "
+            "possible. Loop over smaller tiles, or use T.alloc_global for a workspace",
+            largest.span,
+        )
     offsets: dict[ir.Var, int] = {}
     used = 0
     for buffer, size in sorted(buffers.items(), key=lambda item: -item[1]):
