@@ -14,7 +14,7 @@ from tvm import tirx as T
 
 from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir import builder
-from tilelang.ir.expr import dtype_of, is_buffer
+from tilelang.ir.expr import const_int, dtype_of, is_buffer
 from tilelang.ir.span import user_span
 from tilelang.ir.values import as_scalar, cast
 
@@ -86,8 +86,13 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     ------
     TraceTypeError
         If a key is no buffer or a value no layout, or a fragment gets no ``Fragment``.
+    LayoutError
+        If a layout has another shape than its buffer, puts two elements into one place, or names a
+        thread that the block does not have.
     """
-    from tilelang.layout import Fragment, Layout  # numpy enumeration code; only needed here
+    # Enumeration code in numpy, only needed here.
+    from tilelang.layout import Fragment, Layout
+    from tilelang.layout.check import check_fragment, check_layout
 
     what = "T.annotate_layout"
     for buffer, given in _mapping(what, layouts).items():
@@ -106,6 +111,14 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
                 f"{what}: fragment {target.name} needs a Fragment, found {type(layout).__name__}",
                 user_span(),
             )
+        sizes = [const_int(extent) for extent in target.shape]
+        shape = [size for size in sizes if size is not None]
+        launch = builder.current(what).kernel
+        about = f"{what}: the layout of '{target.name}'"
+        if len(shape) == len(sizes) and isinstance(layout, Fragment) and launch is not None:
+            check_fragment(layout, shape, launch.num_threads, about, user_span())
+        elif len(shape) == len(sizes):
+            check_layout(layout, shape, about, user_span())
         _wrap(what, [target, layout], "tl.layout", T.IntImm("int32", 0))
 
 
