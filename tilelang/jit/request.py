@@ -93,7 +93,7 @@ class CompileRequest:
         return cls(
             func=with_outputs(func, out_idx),
             context=context,
-            pass_configs=normalize_pass_configs({**own_configs, **given_configs}, stacklevel=4),
+            pass_configs=normalize_pass_configs({**own_configs, **given_configs}),
             compile_flags=flags,
             verbose=env.get_default_verbose() if verbose is None else verbose,
         )

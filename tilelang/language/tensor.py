@@ -111,7 +111,11 @@ def extents(shape: Any, what: str, least: int = 0) -> tuple[Any, ...]:
         If an extent is below ``least`` or no integer.
     """
     if is_buffer(shape) or isinstance(shape, str):
-        raise TraceTypeError(f"{what}: {shape!r} is no shape", user_span())
+        raise TraceTypeError(
+            f"{what}: expected a shape such as (64, 64), found {shape!r}; the order is "
+            f"{what}(shape, dtype)",
+            user_span(),
+        )
     sizes = (shape,) if not hasattr(shape, "__len__") else tuple(shape)
     return tuple(_extent(size, what, least) for size in sizes)
 
@@ -129,7 +133,14 @@ def _extent(size: Any, what: str, least: int) -> Any:
             raise TraceError(f"{what}: an extent must be >= {least}, found {number}", user_span())
         if number is not None:
             return number
-    raise TraceTypeError(f"{what}: an extent must be an integer, found {size!r}", user_span())
+    simple = isinstance(size, bool | int | float | str | ir.Expr)
+    found = repr(size) if simple else f"a {type(size).__module__}.{type(size).__name__}"
+    hint = "; a factory takes sizes, and the kernel it returns takes tensors"
+    raise TraceTypeError(
+        f"{what}: an extent must be an integer, found {found}"
+        f"{hint if hasattr(size, 'device') else ''}",
+        user_span(),
+    )
 
 
 def declare_buffer(

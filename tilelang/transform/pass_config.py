@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang.env import env
 from tilelang.errors import PassConfigError
+from tilelang.ir.span import user_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -241,7 +242,7 @@ def _tvm_options() -> frozenset[str]:
 
 
 def normalize_pass_configs(
-    pass_configs: Mapping[str | PassConfigKey, Any] | None, *, stacklevel: int = 2
+    pass_configs: Mapping[str | PassConfigKey, Any] | None,
 ) -> dict[str, Any]:
     """Check a pass configuration and return it with plain string keys.
 
@@ -251,8 +252,6 @@ def normalize_pass_configs(
     ----------
     pass_configs : mapping or None
         Keys and values as the user wrote them.
-    stacklevel : int
-        Where a deprecation warning points, counted as in :func:`warnings.warn`.
 
     Raises
     ------
@@ -274,11 +273,11 @@ def normalize_pass_configs(
         note = _DEPRECATED.get(name) or _RETIRED.get(name)  # type: ignore[call-overload]  # str keys
         if note:
             text = f"pass config '{name}' is deprecated; {note}"
-            warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
+            _warn(text)
         if name not in _RETIRED:
             normalized[name] = _checked(name, value)
         if name in (PassConfigKey.TL_SIMPLIFY, PassConfigKey.TIR_SIMPLIFY):
-            _warn_without_counterpart(name, value, stacklevel + 1)
+            _warn_without_counterpart(name, value)
     for name, value in _environment_defaults().items():
         normalized.setdefault(name, value)
     return normalized
@@ -338,11 +337,22 @@ def _checked_simplify(name: str, options: Mapping[Any, Any]) -> dict[str, bool]:
     return {str(option): value for option, value in options.items()}
 
 
-def _warn_without_counterpart(name: str, options: Any, stacklevel: int) -> None:
+def _warn(text: str) -> None:
+    """A deprecation warning at the line of the user that led here."""
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
+    else:
+        warnings.warn_explicit(
+            text, DeprecationWarning, frame.f_code.co_filename, frame.f_lineno, module=__name__
+        )
+
+
+def _warn_without_counterpart(name: str, options: Any) -> None:
     for option, value in options.items() if isinstance(options, Mapping) else ():
         if option not in _TVM_SIMPLIFY_OPTIONS and value != _SIMPLIFY_OPTIONS[option]:
             text = f"option '{option}' of '{name}' has no effect: this TVM has no counterpart"
-            warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
+            _warn(text)
 
 
 def _environment_defaults() -> dict[str, Any]:

@@ -55,7 +55,7 @@ class PassContext:
         opt_level: int = 3,
         instruments: Any = None,
     ) -> None:
-        self.config: Mapping[str, Any] = normalize_pass_configs(config, stacklevel=3)
+        self.config: Mapping[str, Any] = normalize_pass_configs(config)
         self._tvm_context = tvm.transform.PassContext(
             opt_level=opt_level, config=tvm_pass_configs(self.config), instruments=instruments
         )
