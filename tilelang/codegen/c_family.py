@@ -281,6 +281,8 @@ class CFamilyPrinter:
         return f"{self._names.of(buffer)}[{self.expr(indices[0])}]"
 
     def _cast(self, node: T.Cast) -> tuple[str, int]:
+        if dtype_of(node) == "bool":
+            return f"{self.expr(node.value, _EQ + 1)} != 0", _EQ
         return f"({self.type(dtype_of(node))}){self.expr(node.value, _UNARY)}", _UNARY
 
     def min_max(self, node: Any, kind: str) -> tuple[str, int]:

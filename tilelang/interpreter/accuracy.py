@@ -110,7 +110,10 @@ def ulp_distance(actual: Any, expected: Any, dtype: str) -> np.ndarray:
     """
     kind = dtype_named(dtype)
     a, b = (_ordered(np.ascontiguousarray(x, kind.carrier)) for x in (actual, expected))
-    distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    # Close numbers differ exactly; numbers of different sign may be too far apart for an integer.
+    near = (a < 0) == (b < 0)
+    exact = np.abs(np.where(near, a, 0) - np.where(near, b, 0)).astype(np.float64)
+    distance = np.where(near, exact, np.abs(a.astype(np.float64) - b.astype(np.float64)))
     nan = [np.isnan(np.asarray(x).astype(np.float64)) for x in (actual, expected)]
     distance = np.where(nan[0] != nan[1], np.inf, distance)
     return np.where(nan[0] & nan[1], 0.0, distance)

@@ -66,7 +66,8 @@ def _exact(special: Callable[..., float], exact: Callable[..., Fraction], mode: 
                 return plain
             if result == 0:
                 return -0.0 if mode == "rd" and plain == 0 and _cancels(operands) else plain
-            return math.copysign(round_exact(result, kind, mode), result)
+            sign = -1.0 if result < 0 else 1.0  # a result of zero has one too
+            return math.copysign(round_exact(result, kind, mode), sign)
 
         with np.errstate(all="ignore"):
             return np.vectorize(one, otypes=[np.float64])(*values)
