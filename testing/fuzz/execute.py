@@ -98,10 +98,11 @@ def _draw(
     small = torch.randint(low, 9, (count,), generator=generator)
     odd = torch.rand(count, generator=generator) < 0.3
     if values == "extreme" and not kind.is_floating_point:
-        limits = torch.iinfo(kind)
-        wide = small.numpy().astype(object)  # torch has no 64 unsigned bits to choose from
-        wide[odd.numpy()] = np.where(small < 4, limits.min, limits.max)[odd.numpy()]
-        return torch.from_numpy(wide.astype(str(kind).removeprefix("torch.")))
+        numbers = np.dtype(str(kind).removeprefix("torch."))  # torch chooses no uint64
+        limits = np.iinfo(numbers)
+        chosen = small.numpy().astype(numbers)
+        chosen[odd.numpy()] = np.where(small < 4, limits.min, limits.max)[odd.numpy()]
+        return torch.from_numpy(chosen)
     if values == "special" and kind.is_floating_point:
         chosen = torch.tensor(_SPECIAL, dtype=torch.float64)[small.abs() % len(_SPECIAL)]
         return torch.where(odd, chosen, small.double()).to(kind)

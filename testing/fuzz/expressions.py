@@ -56,7 +56,8 @@ _FLOAT = (
     "T.cast(T.cast({a}, 'float64'), D)",
     "T.if_then_else(not ({a} < {b}), {a}, y)",
 )
-_CONSTANTS = ("T.cast(3, D)", "T.cast(1, D)", "T.cast(0, D)")
+_CONSTANTS = ("T.cast(0, D)", "T.cast(3, D)", "T.cast(1, D)")
+_DIVISIONS = ("//", "%", "T.trunc")
 
 
 def expression(leaves: Sequence[str], integer: bool, depth: int = 2) -> st.SearchStrategy[str]:
@@ -66,10 +67,14 @@ def expression(leaves: Sequence[str], integer: bool, depth: int = 2) -> st.Searc
     forms = st.sampled_from(_COMMON + (_INTEGER if integer else _FLOAT))
     found = ends
     for _ in range(depth):
-        found = st.one_of(
-            ends, st.builds(lambda form, a, b: form.format(a=a, b=b), forms, found, found)
-        )
+        found = st.one_of(ends, st.builds(_joined, forms, found, found))
     return found
+
+
+def _joined(form: str, a: str, b: str) -> str:
+    if any(division in form for division in _DIVISIONS) and b == _CONSTANTS[0]:
+        b = _CONSTANTS[1]  # a division by the constant 0 is refused
+    return form.format(a=a, b=b)
 
 
 def condition(leaves: Sequence[str], data: bool = True) -> st.SearchStrategy[str]:

@@ -200,7 +200,7 @@ TRANSFORM_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "worker: block axes exchanged",
         f"{_CPU}.worker:block_loop",
-        (("axis.loop_var", "axes[-1 - position].loop_var", 0),),
+        (("axis.loop_var", "axes[-1 - position].loop_var", 1),),
         ("grid",),
     ),
     Mutation(

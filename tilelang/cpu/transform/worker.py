@@ -12,6 +12,7 @@ from typing import Any
 from tvm import DataType, ir
 from tvm import tirx as T
 
+from tilelang.cpu.intrinsics.math import ops
 from tilelang.cpu.transform.flatten import flatten_buffers
 from tilelang.ir.expr import dtype_of, is_buffer
 
@@ -44,9 +45,14 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
     for position, axis in enumerate(axes):
         extent = axis.extent.astype("int64")
         last = position == len(axes) - 1
-        index = linear if last else T.floormod(linear, extent)
-        linear = linear if last else T.floordiv(linear, extent)
-        binds.append(T.Bind(axis.loop_var, index.astype(dtype_of(axis.loop_var)), axis.span))
+        # Neither is negative, so that truncating divisions do.
+        index = linear if last else T.truncmod(linear, extent)
+        linear = linear if last else T.truncdiv(linear, extent)
+        dtype = dtype_of(axis.loop_var)
+        index = index.astype(dtype)
+        if len(axes) > 1:  # a simplifier would repeat the divisions wherever the index is used
+            index = ops.call("keep", dtype, index, span=axis.span)
+        binds.append(T.Bind(axis.loop_var, index, axis.span))
     body = T.stmt_seq(*prefix, *binds, stmt)
     loop = T.For(block, begin, end - begin, T.ForKind.SERIAL, body, span=func.span)
     return T.PrimFunc([*func.params, begin, end], loop, attrs=func.attrs, span=func.span)

@@ -8,6 +8,7 @@ and ``T.finalize_reducer`` writes the result. In the IR an update is the call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,15 +59,25 @@ class ReducerAttrs(TileAttrs):
 
 def identity(kind: str, dtype: str) -> ir.Expr:
     """The neutral element of ``kind``: 0, lowest, highest, all ones, 0, 0."""
-    if kind == "max":
-        return T.min_value(dtype) if is_int_dtype(dtype) else -T.infinity(dtype)
-    if kind == "min":
-        return T.max_value(dtype) if is_int_dtype(dtype) else T.infinity(dtype)
+    if kind in ("max", "min") and is_int_dtype(dtype):
+        return T.min_value(dtype) if kind == "max" else T.max_value(dtype)
+    if kind in ("max", "min"):
+        most = _most(dtype)
+        return T.const(-most if kind == "max" else most, dtype)
     if kind == "bitand":
         return T.const(
             -1 if dtype.startswith("int") else 2 ** int(dtype.removeprefix("uint")) - 1, dtype
         )
     return T.const(0, dtype)
+
+
+def _most(dtype: str) -> float:
+    """Infinity, or the largest value of a float that has none ("fn" in its name)."""
+    if "fn" not in dtype:
+        return math.inf
+    import ml_dtypes  # TVM's numbers are wrong for some formats; only these need it
+
+    return float(ml_dtypes.finfo(dtype).max)
 
 
 _FOLDS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
