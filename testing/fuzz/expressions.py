@@ -57,7 +57,7 @@ _FLOAT = (
     "T.if_then_else(not ({a} < {b}), {a}, y)",
 )
 _CONSTANTS = ("T.cast(0, D)", "T.cast(3, D)", "T.cast(1, D)")
-_DIVISIONS = ("//", "%", "T.trunc")
+_DIVISIONS = ("/", "%", "T.trunc")
 
 
 def expression(leaves: Sequence[str], integer: bool, depth: int = 2) -> st.SearchStrategy[str]:
