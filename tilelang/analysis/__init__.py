@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tvm import tirx as T
 
+from tilelang.analysis.bounds import check_bounds
 from tilelang.analysis.conflicts import check_parallel_writes
 from tilelang.analysis.initialised import check_initialised
 from tilelang.analysis.nesting import check_nesting
@@ -13,6 +14,7 @@ from tilelang.transform.pass_context import get_pass_context
 
 __all__ = [
     "PRE_LOWER_CHECKS",
+    "check_bounds",
     "check_initialised",
     "check_nesting",
     "check_parallel_writes",
@@ -24,6 +26,7 @@ __all__ = [
 PRE_LOWER_CHECKS: tuple[tuple[Callable[[T.PrimFunc], None], PassConfigKey | None], ...] = (
     (check_nesting, None),
     (check_reducers, None),
+    (check_bounds, None),
     (check_parallel_writes, PassConfigKey.TL_DISABLE_DATA_RACE_CHECK),
     (check_initialised, PassConfigKey.TL_DISABLE_BUFFER_INIT_CHECK),
 )

@@ -18,6 +18,7 @@ from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE
 __all__ = ["check_parallel_writes"]
 
 _MAX_POINTS = 1 << 16
+_PRIMES = (10007, 20011, 30011, 40009, 50021, 60013, 70001, 80021)
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class _Access:
 def check_parallel_writes(func: T.PrimFunc) -> None:
     """Check that no two iterations of a ``T.Parallel`` touch one element with a write.
 
-    Only unconditional accesses whose indices are arithmetic on loop variables are judged; the
-    variables of outer loops are taken at one sample value. Everything else is left to the run-time
-    checks of the interpreter.
+    Only unconditional accesses whose indices are arithmetic are judged. Sizes, arguments and
+    variables of outer loops are taken at two values each, and a conflict counts if it is there at
+    both. Everything else is left to the run-time checks of the interpreter.
 
     Raises
     ------
@@ -41,16 +42,40 @@ def check_parallel_writes(func: T.PrimFunc) -> None:
         Naming the buffer, the two iterations and what to do.
     """
     nests: list[list[T.For]] = []
+    outside = _Outside()
 
     def on_for(loop: T.For, visitor: Any) -> None:
         if loop.kind == T.ForKind.PARALLEL:
             nests.append(_nest(loop))
             return
+        outside.enter(loop)
         visitor.default_visit(loop)
 
     structural_visit(func.body, (T.For, on_for))
     for nest in nests:
-        _check_nest(nest)
+        _check_nest(nest, outside)
+
+
+class _Outside:
+    """Two values for every variable that a parallel nest takes from outside of it."""
+
+    def __init__(self) -> None:
+        self._values: dict[ir.Var, tuple[int, int]] = {}
+
+    def enter(self, loop: T.For) -> None:
+        """The variable of an outer loop: its first and last value, where they are known."""
+        first, extent = const_int(loop.min), const_int(loop.extent)
+        if first is not None and extent is not None:
+            self._values[loop.loop_var] = (first + max(extent - 1, 0), first)
+
+    def at(self, var: ir.Var, which: int) -> np.int64 | None:
+        """The value of ``var`` at sample 0 or 1; None if it is no index."""
+        if not (isinstance(var.ty, ir.PrimType) and str(var.ty.dtype) in ("int32", "int64")):
+            return None
+        if var not in self._values:
+            # A prime sets sizes apart; at 1 nothing divides.
+            self._values[var] = (_PRIMES[len(self._values) % len(_PRIMES)], 1)
+        return np.int64(self._values[var][which])
 
 
 def _nest(loop: T.For) -> list[T.For]:
@@ -60,7 +85,7 @@ def _nest(loop: T.For) -> list[T.For]:
     return loops
 
 
-def _check_nest(nest: list[T.For]) -> None:
+def _check_nest(nest: list[T.For], outside: _Outside) -> None:
     extents = [const_int(loop.extent) for loop in nest]
     if any(extent is None for extent in extents):
         return
@@ -72,7 +97,7 @@ def _check_nest(nest: list[T.For]) -> None:
     # A temporary of the iteration may hold anything: accesses through it are not judged.
     hidden = _bound_variables(nest[-1].body)
     accesses = [a for a in _accesses(nest[-1].body) if not _mentions(a.indices, hidden)]
-    tables = [(access, _evaluate_all(access.indices, points)) for access in accesses]
+    tables = [(access, _evaluate_all(access.indices, points, outside)) for access in accesses]
     for access, table in tables:
         if access.is_store and table is not None:
             _check_store(access, table, tables, points)
@@ -159,14 +184,17 @@ def _is_private(scope: str) -> bool:
     return scope in ("local", "local.var") or scope.startswith("local.reducer")
 
 
-def _evaluate_all(indices: tuple[Any, ...], points: dict[ir.Var, np.ndarray]) -> np.ndarray | None:
-    """The index tuples of all iterations, one column each; None if not plain arithmetic."""
+def _evaluate_all(
+    indices: tuple[Any, ...], points: dict[ir.Var, np.ndarray], outside: _Outside
+) -> np.ndarray | None:
+    """The indices of all iterations at both samples, a column each; None if not arithmetic."""
     rows = []
-    for index in indices:
-        row = _evaluate(index, points)
-        if row is None:
-            return None
-        rows.append(np.broadcast_to(row, next(iter(points.values())).shape))
+    for which in (0, 1):
+        for index in indices:
+            row = _evaluate(index, points, outside, which)
+            if row is None:
+                return None
+            rows.append(np.broadcast_to(row, next(iter(points.values())).shape))
     return np.stack(rows)
 
 
@@ -181,14 +209,14 @@ _FOLD = {
 }
 
 
-def _evaluate(expr: Any, points: dict[ir.Var, np.ndarray]) -> Any:
+def _evaluate(expr: Any, points: dict[ir.Var, np.ndarray], outside: _Outside, which: int) -> Any:
     value = const_int(expr)
     if value is not None:
         return np.int64(value)
     if isinstance(expr, ir.Var):
-        return points[expr] if expr in points else _sample(expr)
+        return points[expr] if expr in points else outside.at(expr, which)
     if type(expr) in _FOLD:
-        a, b = _evaluate(expr.a, points), _evaluate(expr.b, points)
+        a, b = (_evaluate(side, points, outside, which) for side in (expr.a, expr.b))
         if a is None or b is None or (type(expr) in (T.FloorDiv, T.FloorMod) and np.any(b == 0)):
             return None
         return _FOLD[type(expr)](a, b)
@@ -200,12 +228,6 @@ def _mentions(indices: tuple[Any, ...], variables: list[ir.Var]) -> bool:
     for index in indices:
         structural_walk(index, (ir.Var, used.append))
     return any(var.same_as(other) for var in used for other in variables)
-
-
-def _sample(var: ir.Var) -> np.int64 | None:
-    """A variable of an outer loop stands for any of its values."""
-    is_index = isinstance(var.ty, ir.PrimType) and str(var.ty.dtype) in ("int32", "int64")
-    return np.int64(0) if is_index else None
 
 
 def _bound_variables(body: Any) -> list[ir.Var]:
