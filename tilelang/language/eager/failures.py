@@ -112,13 +112,14 @@ def _is_language_name(name: str) -> bool:
 
 
 def _no_name(error: NameError, entry: TracebackType) -> TraceNameError | None:
+    text = f"name '{error.name}' is not defined"
     if _is_language_name(str(error.name)):
-        return TraceNameError(f"{error}; did you mean T.{error.name}?")
+        return TraceNameError(f"{text}; did you mean T.{error.name}?")
     line = linecache.getline(entry.tb_frame.f_code.co_filename, entry.tb_lineno)
     if "Tensor" not in line and "empty" not in line:
         return None
     return TraceNameError(
-        f"{error}; a size that comes from the tensors is declared first: "
+        f"{text}; a size that comes from the tensors is declared first: "
         f'{error.name} = T.const("{error.name}")'
     )
 
