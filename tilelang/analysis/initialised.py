@@ -94,7 +94,7 @@ def check_initialised(func: T.PrimFunc) -> None:
             (T.DeclBuffer, lambda s, v: _on_view(state, s)),
             (T.BufferStore, lambda s, v: _on_store(state, s, v)),
             (T.Evaluate, lambda s, v: _on_evaluate(state, s, v)),
-            ((T.For, T.While), lambda s, v: state.within(lambda: v.default_visit(s))),
+            ((T.For, T.While), lambda s, v: _on_loop(state, s, v)),
             (T.IfThenElse, lambda s, v: _on_if(state, s, v)),
             (ir.TensorLoad, lambda e, v: _on_load(state, e, v)),
             (T.Select, lambda e, v: _on_choice(state, e, v)),
@@ -152,6 +152,13 @@ def _address_taken(state: _State, expr: Any) -> None:
             (ir.Var, lambda var: state.fill(var) if is_buffer(var) else None),
         ],
     )
+
+
+def _on_loop(state: _State, stmt: T.For | T.While, visitor: Any) -> None:
+    if isinstance(stmt, T.For) and stmt.kind == T.ForKind.THREAD_BINDING:
+        visitor.default_visit(stmt)  # a block does not see what another has left in its tiles
+    else:
+        state.within(lambda: visitor.default_visit(stmt))
 
 
 def _on_store(state: _State, stmt: T.BufferStore, visitor: Any) -> None:
