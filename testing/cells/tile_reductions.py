@@ -191,16 +191,16 @@ def reducer_cells() -> Iterator[Cell]:
     for kind in _UPDATES:
         dtypes = ("int32", "uint8") if kind.startswith("bit") else ("float32", "int32", "float16")
         for dtype in dtypes:
-            yield _reducer(kind, dtype, "reducer_init")
+            yield _reducer(kind, dtype, "reducer_init", True)
+            if dtype == "int32":
+                yield _reducer(kind, dtype, "reducer_init", False)
             if dtype != "float16":
-                yield _reducer(kind, dtype, "finalize_reducer")
+                yield _reducer(kind, dtype, "finalize_reducer", False)
         if not kind.startswith("bit"):
             yield _older_reducer(kind)
 
 
-def _reducer(kind: str, dtype: str, op: str) -> Cell:
-    start = op == "reducer_init"
-
+def _reducer(kind: str, dtype: str, op: str, start: bool) -> Cell:
     @T.macro
     def body(bx, A, B):
         result = T.alloc_fragment((4,), dtype)
@@ -219,7 +219,8 @@ def _reducer(kind: str, dtype: str, op: str) -> Cell:
 
     data, compare = _data(dtype, kind)
     operands = (Operand((2, 4, 6), dtype, data), Operand((2, 4), dtype, "zero"))
-    return Cell(op, f"{kind}-{dtype}", operands, body, compare)
+    suffix = "" if start == (op == "reducer_init") else "-neutral"
+    return Cell(op, f"{kind}-{dtype}{suffix}", operands, body, compare)
 
 
 def _older_reducer(kind: str) -> Cell:
