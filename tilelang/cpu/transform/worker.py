@@ -11,9 +11,11 @@ from typing import Any
 
 from tvm import DataType, ir
 from tvm import tirx as T
+from tvm_ffi import structural_walk
 
 from tilelang.cpu.intrinsics.math import ops
 from tilelang.cpu.transform.flatten import flatten_buffers
+from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of, is_buffer
 
 __all__ = ["block_loop", "make_worker", "pointer_body"]
@@ -29,7 +31,13 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
     """Replace the block loops of the launch by one loop over linear ids [begin, end).
 
     Adds the parameters ``begin`` and ``end`` (int64). Ids count x fastest, then y, then z.
+
+    Raises
+    ------
+    UnsupportedError
+        If the block returns early: that would end the blocks behind it too.
     """
+    structural_walk(func.body, (T.Return, _refuse_return))
     prefix: list[T.Stmt] = []
     stmt: Any = func.body
     while isinstance(stmt, T.SeqStmt):
@@ -56,6 +64,14 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
     body = T.stmt_seq(*prefix, *binds, stmt)
     loop = T.For(block, begin, end - begin, T.ForKind.SERIAL, body, span=func.span)
     return T.PrimFunc([*func.params, begin, end], loop, attrs=func.attrs, span=func.span)
+
+
+def _refuse_return(stmt: T.Return) -> None:
+    raise UnsupportedError(
+        "T.ret inside T.Kernel is not available on backend 'cpu', where one call runs many blocks; "
+        "guard the rest of the body with an if instead",
+        stmt.span,
+    )
 
 
 def pointer_body(func: T.PrimFunc) -> T.PrimFunc:
