@@ -6,7 +6,7 @@ from tvm import ir
 from tvm import tirx as T
 
 from tilelang.cpu.op.loops import Lowering, load, moving_extents, nest, store
-from tilelang.ir.expr import const_int, dtype_of
+from tilelang.ir.expr import dtype_of
 from tilelang.ir.op import ELEMENT_ATOMIC, AtomicAttrs, TileCall
 from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
@@ -114,8 +114,3 @@ def lower_finalize_reducer(call: TileCall, ctx: Lowering) -> T.Stmt:
     if dst is None:
         return T.Evaluate(0)
     return _copy(call.operand("reducer"), dst, call.span)
-
-
-def is_unit(region: ir.TensorRegion) -> bool:
-    """Whether a region is one element."""
-    return all(const_int(extent) == 1 for extent in region_extents(region))
