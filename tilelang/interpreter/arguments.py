@@ -89,6 +89,11 @@ class Signature:
         for params in (inputs, self.params):
             if len(args) == len(params):
                 return dict(zip(params, args, strict=True))
+        defaults = (self.func.attrs or {}).get("tilelang_defaults", {})
+        left_out = inputs[len(args) :]
+        if left_out and all(param.name in defaults for param in left_out):
+            filled = [*args, *(defaults[param.name] for param in left_out)]
+            return dict(zip(inputs, filled, strict=True))
         names = ", ".join(p.name for p in inputs)
         raise ArgumentTypeError(
             f"expected {len(inputs)} arguments ({names}), got {len(args)}", self.func.span

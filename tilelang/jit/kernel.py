@@ -70,9 +70,10 @@ def explain_failure(
 class JITKernel:
     """A compiled kernel; calling it launches it. Made by :func:`tilelang.compile`.
 
-    The arguments are the parameters of the program without its outputs, in order or by name;
-    outputs are allocated, and returned: one as a tensor, several as a list. Wrong arguments raise
-    ``ArgumentTypeError`` or ``ArgumentValueError`` before anything is written.
+    The arguments are the parameters of the program without its outputs, in order or by name; a
+    scalar with a default may be left out. Outputs are allocated, and returned: one as a tensor,
+    several as a list. Wrong arguments raise ``ArgumentTypeError`` or ``ArgumentValueError`` before
+    anything is written.
 
     Attributes
     ----------
@@ -81,6 +82,8 @@ class JITKernel:
     adapter : KernelAdapter
         What loaded it; ``adapter.func`` (also ``torch_function``) is the native callable behind
         ``__call__``, for callers that want to save its 0.1 µs.
+    defaults : mapping
+        Values of the scalar arguments that a call may leave out, by name.
     artifact : CompiledArtifact or None
         The lowering result; None for a kernel that came from the cache.
     from_cache : bool
@@ -101,6 +104,7 @@ class JITKernel:
         "adapter",
         "artifact",
         "config",
+        "defaults",
         "from_cache",
         "graph_call",
         "inputs",
@@ -128,6 +132,10 @@ class JITKernel:
         self.phases: Mapping[str, float] = phases.milliseconds if phases else {}
         self.plan: LaunchPlan = adapter.bundle.plan
         self.inputs: tuple[Param, ...] = self.plan.inputs()
+        attributes = request.func.attrs or {}
+        self.defaults = {
+            str(name): value for name, value in attributes.get("tilelang_defaults", {}).items()
+        }
         self.latency: float | None = None
         self.config: Mapping[str, Any] | None = None
         self.ref_latency: float | None = None
@@ -140,15 +148,20 @@ class JITKernel:
         if kwargs:
             args = self._positional(args, kwargs)
         if _is_compiling():
+            if self.defaults and len(args) < len(self.inputs):
+                args = self._positional(args, {})
             return launch_in_graph(self.graph_call, args)
         try:
             return self._launch(*args)
         except ArgumentTypeError:
             refuse_inside_trace(self.plan.name)
-            raise
+            # Only here, so that a complete call need not count its arguments.
+            if len(args) >= len(self.inputs) or not self.defaults:
+                raise
         except RuntimeError as error:
             names = [param.name for param in self.inputs]
             raise explain_failure(error, self.plan.name, names, args) from None
+        return self(*self._positional(args, {}))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Put keyword arguments in their places, with the errors of a Python call."""
@@ -165,6 +178,7 @@ class JITKernel:
             if name in given:
                 raise ArgumentTypeError(f"{signature} got multiple values for argument '{name}'")
             given[name] = value
+        given = {**self.defaults, **given}
         missing = [name for name in names if name not in given]
         if missing:
             raise ArgumentTypeError(f"{signature} is missing {', '.join(missing)}")

@@ -29,7 +29,8 @@ def prim_func(func: Callable[..., Any] | None = None, *, eager_jit: bool = False
     Every parameter is annotated with a tensor (``T.Tensor``, ``T.StridedTensor``), a pointer
     (``T.ptr``), a dtype (a run-time scalar) or a ``T.dynamic`` size, in the signature or, as
     ``A: T.Tensor(...)``, in the body. A parameter with another annotation or none is a
-    compile-time constant: its default value, or else the annotation itself. Tensors made by
+    compile-time constant: its default value, or else the annotation itself. A run-time scalar with
+    a default (``n: T.int32 = 3``) may be left out of a call. Tensors made by
     ``T.empty`` and returned become trailing parameters.
 
     Parameters

@@ -8,11 +8,17 @@ from typing import Any
 
 from tvm import tirx as T
 
-from tilelang.errors import TraceError
+from tilelang.errors import TraceError, TraceTypeError
 from tilelang.ir.builder import Builder, activate, current_or_none, seq
 from tilelang.language.eager import logic, runtime
 from tilelang.language.eager.scoping import check_scopes
-from tilelang.language.eager.session import ArgumentSpec, Session, SignatureKnown, argument_spec
+from tilelang.language.eager.session import (
+    ArgumentSpec,
+    ScalarSpec,
+    Session,
+    SignatureKnown,
+    argument_spec,
+)
 from tilelang.language.eager.source import function_span, rewrite_function
 
 __all__ = ["check_parameters", "evaluate_annotation", "trace_function", "trace_signature"]
@@ -93,6 +99,23 @@ def trace_signature(func: Callable[..., Any], session: Session, values: Mapping[
         return
 
 
+def _scalar_defaults(func: Callable[..., Any], session: Session) -> dict[str, int | float | bool]:
+    """What a call may leave out: the scalar arguments with a default value, by name."""
+    defaults: dict[str, int | float | bool] = {}
+    for name, parameter in inspect.signature(func).parameters.items():
+        spec, value = session.specs.get(name), parameter.default
+        if not isinstance(spec, ScalarSpec) or value is parameter.empty:
+            continue
+        if not isinstance(value, int | float):
+            raise TraceTypeError(
+                f"default of parameter '{name}' of '{func.__name__}': a run-time scalar of dtype "
+                f"{spec.dtype} defaults to a number, found {value!r}",
+                function_span(func),
+            )
+        defaults[name] = value
+    return defaults
+
+
 def trace_function(
     func: Callable[..., Any], session: Session, values: Mapping[str, Any]
 ) -> T.PrimFunc:
@@ -116,6 +139,8 @@ def trace_function(
     for key in ("pass_configs", "compile_flags"):
         if builder.annotations.get(key):
             attributes[f"tilelang_{key}"] = builder.annotations[key]
+    if defaults := _scalar_defaults(func, session):
+        attributes["tilelang_defaults"] = defaults
     for key, value in attributes.items():
         program = program.with_attr(key, value)
     check_scopes(program)
