@@ -12,6 +12,11 @@ from tvm import DataType
 from tilelang import _native as _native  # registers target kinds before any target is made
 from tilelang import dtypes, ir, language
 from tilelang.backend import create_backend_context as _create_backend_context  # noqa: F401
+from tilelang.engine.callback import (
+    register_c_postproc,
+    register_cuda_postproc,
+    register_hip_postproc,
+)
 from tilelang.engine.lower import lower
 from tilelang.env import disable_cache, enable_cache, env, is_cache_enabled
 from tilelang.jit import JITKernel, compile, jit, par_compile
@@ -70,6 +75,9 @@ __all__ = [
     "metal",
     "next_power_of_2",
     "par_compile",
+    "register_c_postproc",
+    "register_cuda_postproc",
+    "register_hip_postproc",
     "rocm",
     "set_log_level",
     "testing",

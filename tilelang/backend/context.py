@@ -10,6 +10,7 @@ from tvm.target import Target
 
 from tilelang.backend.execution_backend import ExecutionBackendSpec
 from tilelang.backend.module import BackendModule
+from tilelang.backend.source_callback import has_source_callback
 from tilelang.errors import BackendError
 
 __all__ = ["BackendContext"]
@@ -53,6 +54,11 @@ class BackendContext:
     def name(self) -> str:
         """Name of the target backend."""
         return self.module.name
+
+    @property
+    def edits_source(self) -> bool:
+        """Whether a callback edits the generated source, so that no cache knows the kernel."""
+        return has_source_callback(self.target.kind.name)
 
     @property
     def device_type(self) -> str:

@@ -11,6 +11,7 @@ from tvm import tirx as T
 from tvm.ir import IRModule
 from tvm.target import Target
 
+from tilelang.backend.source_callback import edit_source
 from tilelang.codegen.c_family import CFamilyPrinter, Dialect, quoted
 from tilelang.ir.expr import const_int, dtype_of
 
@@ -159,4 +160,4 @@ def build_c(mod: IRModule, target: Target) -> CModule:
         key=lambda item: item[0].startswith("__tvm_ffi_"),
     ):
         ordered[name] = func
-    return CModule(CPrinter().module(ordered))
+    return CModule(edit_source(CPrinter().module(ordered), target))

@@ -136,7 +136,7 @@ def compile_request(request: CompileRequest) -> JITKernel:
 
         return JITKernel(request, InterpreterAdapter.of(request.func), phases=phases)
     key = None
-    if env.is_cache_enabled():
+    if env.is_cache_enabled() and not request.context.edits_source:
         with phases("key"):
             key = _cache_key(request)
     if key is not None and not request.observed:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 from tvm.target import _ffi_api as _target_api
 
+from tilelang.backend.source_callback import watch_source_callbacks
 from tilelang.jit.binding import ArgumentBinder, Binding, token
 from tilelang.jit.impl import Instance, JITImpl
 from tilelang.jit.kernel import JITKernel, explain_failure, refuse_inside_trace
@@ -57,6 +58,7 @@ class EagerJIT(JITImpl):
         self._fast_calls: dict[Hashable, Callable[..., Any]] = {}
         self._fast_key: Callable[..., Hashable] = lambda *args: None
         self._install_call()
+        watch_source_callbacks(self._forget_fast_calls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel and return its outputs; replaced by what :func:`make_call` writes."""
@@ -130,6 +132,9 @@ class EagerJIT(JITImpl):
     def _install_call(self) -> None:
         call, self._fast_key = make_call(self)
         type(self).__call__ = call  # type: ignore[method-assign]  # the class is this object's own
+
+    def _forget_fast_calls(self) -> None:
+        self._fast_calls.clear()
 
     def _remember(self, binding: Binding, kernel: JITKernel) -> None:
         """Let the next call like this one take the fast way, if it can be told from others."""

@@ -10,6 +10,7 @@ from typing import Any
 from tvm import tirx as T
 
 from tilelang.backend import BackendContext, create_backend_context
+from tilelang.backend.source_callback import callback_revision
 from tilelang.backend.target import TargetLike, implicit_target
 from tilelang.env import env
 from tilelang.jit.request import CompileFlags, CompileRequest, OutIdx
@@ -36,16 +37,18 @@ class JITOptions:
             self.target, self.target_host, self.execution_backend, device_type=device_type
         )
 
-    def surroundings(self) -> tuple[str, str, bool]:
+    def surroundings(self) -> tuple[str, str, bool, int]:
         """What a kernel depends on besides its arguments and these options.
 
         The target of the enclosing ``with Target(...)`` or of the environment, where none is
-        given; the execution backend of the environment; whether programs are interpreted.
+        given; the execution backend of the environment; whether programs are interpreted; the
+        callbacks over generated source.
         """
         named = self.target not in (None, "auto")
         target = None if named else implicit_target()
         backend = env.get_default_execution_backend() if self.execution_backend is None else ""
-        return "" if target is None else str(target), backend, env.should_interpret()
+        name = "" if target is None else str(target)
+        return name, backend, env.should_interpret(), callback_revision()
 
     def request(self, func: T.PrimFunc, context: BackendContext) -> CompileRequest:
         """What to compile for ``func``."""
