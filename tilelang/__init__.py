@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging as _logging
 from typing import TYPE_CHECKING, Any
 
 import tvm
@@ -24,6 +23,8 @@ from tilelang.layout import Fragment, Layout
 from tilelang.math import cdiv, next_power_of_2
 from tilelang.transform import PassConfigKey
 from tilelang.utils import build_date, deprecated
+from tilelang.utils.log import install_handler as _install_log_handler
+from tilelang.utils.log import set_log_level
 from tilelang.version import __version__
 
 if TYPE_CHECKING:
@@ -126,6 +127,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-def set_log_level(level: int | str) -> None:
-    """Set the level of the package's logger, as a number or a name such as ``"DEBUG"``."""
-    _logging.getLogger("tilelang").setLevel(level.upper() if isinstance(level, str) else level)
+_install_log_handler()

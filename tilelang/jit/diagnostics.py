@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 
 from tilelang.env import env
+from tilelang.utils.log import show
 
-__all__ = ["Phases", "jit_phase", "show"]
-
-
-def show(text: str) -> None:
-    """Write a line to stderr, above a progress bar if there is one."""
-    # A bar can only be there if tqdm was imported, and only its own writer keeps the bar whole.
-    tqdm = sys.modules.get("tqdm")
-    if tqdm is not None:
-        tqdm.tqdm.write(text, file=sys.stderr)
-    else:
-        sys.stderr.write(f"{text}\n")
+__all__ = ["Phases", "jit_phase"]
 
 
 class Phases:
