@@ -32,10 +32,13 @@ class _Guard:
     inside_root: bool = False
     needed: list[ir.Expr] = field(default_factory=list)
     assume_safe: bool = False
+    hoist: bool = True
 
 
-def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
+def guard_accesses(func: T.PrimFunc, *, hoist: bool = True) -> T.PrimFunc:
     """Guard the accesses of ``func`` to its tensors; ``T.annotate_safe_value`` is honoured.
+
+    With ``hoist`` a nest is emitted twice, behind one test; without, every access has its own.
 
     Conditions stated by ``assert`` and ``T.assume`` count as known; assumptions are used up here.
 
@@ -43,7 +46,7 @@ def guard_accesses(func: T.PrimFunc) -> T.PrimFunc:
     same loop, ``else: for i in T.parallel(64): S[i] = if_then_else(bx * 64 + i < n,
     A[bx * 64 + i], 0)``.
     """
-    state = _Guard()
+    state = _Guard(hoist=hoist)
     for param in func.params:
         if is_buffer(param):
             for extent in param.shape:
@@ -121,7 +124,7 @@ def _on_root(state: _Guard, loop: T.For, mutator: Any) -> Any:
     guarded = _scoped_for(state, loop, mutator)
     needed, state.needed = state.needed, outer_needed
     result: Any = guarded
-    if needed:
+    if needed and state.hoist:
         hoisted = _hoist(state, loop, needed)
         if hoisted is not None:
             state.assume_safe = True

@@ -5,7 +5,12 @@ from types import MappingProxyType
 
 from tvm import tirx as T
 
-from tilelang.cpu.op.elementwise import (
+from tilelang.cpu.op.gemm import lower_gemm
+from tilelang.cpu.op.gemm_sp import lower_gemm_sp
+from tilelang.cpu.op.loops import Lowering
+from tilelang.cpu.op.reduction import lower_logical, lower_reduce, lower_scan
+from tilelang.ir.op import TileCall
+from tilelang.transform.elementwise import (
     lower_atomic,
     lower_copy,
     lower_fill,
@@ -14,11 +19,6 @@ from tilelang.cpu.op.elementwise import (
     lower_reducer_init,
     lower_transpose,
 )
-from tilelang.cpu.op.gemm import lower_gemm
-from tilelang.cpu.op.gemm_sp import lower_gemm_sp
-from tilelang.cpu.op.loops import Lowering
-from tilelang.cpu.op.reduction import lower_logical, lower_reduce, lower_scan
-from tilelang.ir.op import TileCall
 
 __all__ = ["BODIES", "Lowering"]
 

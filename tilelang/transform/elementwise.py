@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm import ir
 from tvm import tirx as T
 
-from tilelang.cpu.op.loops import Lowering, load, moving_extents, nest, store
 from tilelang.ir.expr import dtype_of
 from tilelang.ir.op import ELEMENT_ATOMIC, AtomicAttrs, TileCall
 from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
+from tilelang.transform.loops import load, moving_extents, nest, store
 
 __all__ = [
     "lower_atomic",
@@ -29,12 +31,12 @@ def _copy(src: ir.TensorRegion, dst: ir.TensorRegion, span: ir.Span | None) -> T
     return nest(moving_extents(dst), body, span)
 
 
-def lower_copy(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_copy(call: TileCall, ctx: Any) -> T.Stmt:
     """Element by element, cast to the destination's dtype."""
     return _copy(call.operand("src"), call.operand("dst"), call.span)
 
 
-def lower_fill(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_fill(call: TileCall, ctx: Any) -> T.Stmt:
     """Store one value everywhere; an expression is evaluated once before."""
     dst, value = call.operand("dst"), call.operand("value")
     if isinstance(value, (T.IntImm, T.FloatImm)):
@@ -44,7 +46,7 @@ def lower_fill(call: TileCall, ctx: Lowering) -> T.Stmt:
     return T.SeqStmt([T.Bind(once, value, call.span), loop])
 
 
-def lower_transpose(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_transpose(call: TileCall, ctx: Any) -> T.Stmt:
     """Element by element with the last two dimensions swapped."""
     src, dst = call.operand("src"), call.operand("dst")
 
@@ -54,7 +56,7 @@ def lower_transpose(call: TileCall, ctx: Lowering) -> T.Stmt:
     return nest(region_extents(dst), body, call.span)
 
 
-def lower_im2col(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_im2col(call: TileCall, ctx: Any) -> T.Stmt:
     """Element by element; outside the image 0. Geometry as in :mod:`tilelang.ir.op.im2col`."""
     attrs, img, col = call.attrs, call.operand("img"), call.operand("col")
     batch, height, width, channels = region_extents(img)
@@ -83,7 +85,7 @@ def lower_im2col(call: TileCall, ctx: Lowering) -> T.Stmt:
     return nest(region_extents(col), body, call.span)
 
 
-def lower_atomic(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_atomic(call: TileCall, ctx: Any) -> T.Stmt:
     """One element atomic an element."""
     dst, value = call.operand("dst"), call.operand("value")
 
@@ -99,7 +101,7 @@ def lower_atomic(call: TileCall, ctx: Lowering) -> T.Stmt:
     return nest(moving_extents(dst), body, call.span)
 
 
-def lower_reducer_init(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_reducer_init(call: TileCall, ctx: Any) -> T.Stmt:
     """Fill with the start value, or the neutral element."""
     reducer, start = call.operand("reducer"), call.get("start")
     value = identity(call.attrs.kind, dtype_of(reducer)) if start is None else start
@@ -108,7 +110,7 @@ def lower_reducer_init(call: TileCall, ctx: Lowering) -> T.Stmt:
     return T.SeqStmt([T.Bind(once, value, call.span), loop])
 
 
-def lower_finalize_reducer(call: TileCall, ctx: Lowering) -> T.Stmt:
+def lower_finalize_reducer(call: TileCall, ctx: Any) -> T.Stmt:
     """One thread has seen every contribution, so only the result moves."""
     dst = call.get("dst")
     if dst is None:
