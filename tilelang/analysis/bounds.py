@@ -1,8 +1,14 @@
-"""Accesses that leave a tile for certain: tiles have no safe value, unlike tensors."""
+"""Accesses that leave a tile or a tensor for certain.
+
+A tile has no safe value, so whatever is known about an index is judged. A tensor has one in tile
+operations, parallel loops and where ``T.annotate_safe_value`` gives it; elsewhere a constant index
+outside of it is a mistake.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,60 +31,90 @@ Ranges = dict[ir.Var, tuple[int, int]]
 def check_bounds(func: T.PrimFunc) -> None:
     """Check the accesses to tiles whose indices are known: constants and variables of loops.
 
+    Of tensors, only constant indices are judged, where no guard stands around the access.
+
     What stands under a condition, or in a loop that can be left early, is not judged; the
     interpreter checks it as it runs.
 
     Raises
     ------
     SemanticError
-        Naming the tile, its extent, and an index outside of it.
+        Naming the tile or tensor, its extent, and an index outside of it.
     """
-    ranges: Ranges = {}
+    state = _State()
+    rules = [
+        (T.For, state.on_for),
+        ((T.IfThenElse, T.While, *_SHORT_CIRCUITS), lambda node, visitor: None),
+        (T.AttrStmt, state.on_attr),
+        (T.BufferStore, state.on_store),
+        (T.Evaluate, state.on_evaluate),
+        (ir.TensorLoad, state.on_load),
+        (ir.Call, state.on_call),
+    ]
+    structural_visit(func.body, rules)
 
-    def on_for(loop: T.For, visitor: Any) -> None:
+
+@dataclass
+class _State:
+    """What is known at one place of the walk."""
+
+    ranges: Ranges = field(default_factory=dict)
+    safe: set[ir.Var] = field(default_factory=set)
+    guards: int = 0
+
+    def visit_guarded(self, node: Any, visitor: Any) -> None:
+        self.guards += 1
+        visitor.default_visit(node)
+        self.guards -= 1
+
+    def check(self, buffer: ir.Var, indices: Any, span: Any) -> None:
+        if buffer.scope() != "global":
+            _check(buffer, indices, self.ranges, span)
+        elif not self.guards and buffer not in self.safe:
+            _check_tensor(buffer, indices, span)
+
+    def on_for(self, loop: T.For, visitor: Any) -> None:
         first, extent = const_int(loop.min), const_int(loop.extent)
         if extent == 0 or _may_be_left(loop.body):
             return
         step = 1 if loop.step is None else const_int(loop.step)
         if first is not None and extent is not None and step == 1:
-            ranges[loop.loop_var] = (first, extent)
-        visitor.default_visit(loop)
+            self.ranges[loop.loop_var] = (first, extent)
+        if loop.kind == T.ForKind.PARALLEL or "tl.parallel" in loop.annotations:
+            self.visit_guarded(loop, visitor)
+        else:
+            visitor.default_visit(loop)
 
-    def skip(node: Any, visitor: Any) -> None:
-        return None
-
-    def on_store(stmt: T.BufferStore, visitor: Any) -> None:
-        _check(stmt.buffer, stmt.indices, ranges, stmt.span)
+    def on_attr(self, stmt: T.AttrStmt, visitor: Any) -> None:
+        if stmt.attr_key == "tl.safe_value":
+            self.safe.add(stmt.node)
         visitor.default_visit(stmt)
 
-    def on_load(load: ir.TensorLoad, visitor: Any) -> None:
-        _check(load.source, load.indices, ranges, load.span)
+    def on_store(self, stmt: T.BufferStore, visitor: Any) -> None:
+        self.check(stmt.buffer, stmt.indices, stmt.span)
+        visitor.default_visit(stmt)
+
+    def on_load(self, load: ir.TensorLoad, visitor: Any) -> None:
+        self.check(load.source, load.indices, load.span)
         visitor.default_visit(load)
 
-    def on_call(call: ir.Call, visitor: Any) -> None:
-        if isinstance(call.op, ir.Op) and call.op.name == "prim.if_then_else":
+    def on_call(self, call: ir.Call, visitor: Any) -> None:
+        name = call.op.name if isinstance(call.op, ir.Op) else ""
+        if name == "prim.if_then_else":
             visitor.visit(call.args[0])
+        elif name == "tirx.address_of":
+            self.visit_guarded(call, visitor)  # the address behind the last element is legal
         else:
             visitor.default_visit(call)
 
-    def on_evaluate(stmt: T.Evaluate, visitor: Any) -> None:
+    def on_evaluate(self, stmt: T.Evaluate, visitor: Any) -> None:
         call = TileCall.of(stmt)
-        if call is not None:
-            for region in (*call.regions("r"), *call.regions("w")):
-                _check_region(region, ranges, call.span)
-        visitor.default_visit(stmt)
-
-    structural_visit(
-        func.body,
-        [
-            (T.For, on_for),
-            ((T.IfThenElse, T.While, *_SHORT_CIRCUITS), skip),
-            (T.BufferStore, on_store),
-            (T.Evaluate, on_evaluate),
-            (ir.TensorLoad, on_load),
-            (ir.Call, on_call),
-        ],
-    )
+        if call is None:
+            visitor.default_visit(stmt)
+            return
+        for region in (*call.regions("r"), *call.regions("w")):
+            _check_region(region, self.ranges, call.span)
+        self.visit_guarded(stmt, visitor)
 
 
 def _may_be_left(body: Any) -> bool:
@@ -109,7 +145,7 @@ def _check_region(region: ir.TensorRegion, ranges: Ranges, span: Any) -> None:
 
 
 def _check(buffer: ir.Var, indices: Any, ranges: Ranges, span: Any) -> None:
-    if buffer.scope() == "global" or buffer.scope().startswith("local.reducer"):
+    if buffer.scope().startswith("local.reducer"):
         return
     for dim, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
         size = const_int(extent)
@@ -121,6 +157,20 @@ def _check(buffer: ir.Var, indices: Any, ranges: Ranges, span: Any) -> None:
             f"index {reach[0] if reach[0] < 0 else reach[1]} is outside of dimension {dim} of tile "
             f"'{buffer.name}' ({shape}), which has indices 0 to {size - 1}; make the tile larger, "
             "the loop shorter, or guard the access",
+            span,
+        )
+
+
+def _check_tensor(tensor: ir.Var, indices: Any, span: Any) -> None:
+    for dim, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
+        number, size = const_int(index), const_int(extent)
+        if number is None or size is None or 0 <= number < size:
+            continue
+        shape = ", ".join(str(extent) for extent in tensor.shape)
+        raise SemanticError(
+            f"index {number} is outside of dimension {dim} of tensor '{tensor.name}' ({shape}), "
+            f"which has indices 0 to {size - 1}; only tile operations and T.Parallel read the "
+            "safe value there and drop what is written",
             span,
         )
 

@@ -1,4 +1,4 @@
-"""Accesses that leave a tile are refused; those that may be guarded are not judged."""
+"""Accesses that leave a tile or tensor are refused; those that may be guarded are not judged."""
 
 from __future__ import annotations
 
@@ -70,6 +70,64 @@ def test_refused(body, index):
     assert __file__ in str(caught.value)
 
 
+def tensor_store(A, s, n, bx):
+    A[64] = 1
+
+
+def tensor_read(A, s, n, bx):
+    s[0] = A[63] + A[64]
+
+
+def tensor_read_in_a_serial_loop(A, s, n, bx):
+    for i in T.serial(n):
+        s[i] = A[64]
+
+
+def tensor_atomic(A, s, n, bx):
+    T.atomic_add(A[64], 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "index"),
+    [
+        (tensor_store, 64),
+        (tensor_read, 64),
+        (tensor_read_in_a_serial_loop, 64),
+        (tensor_atomic, 64),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_constant_index_outside_of_a_tensor_is_refused(body, index):
+    message = rf"index {index} is outside of dimension 0 of tensor 'A' \(64\).*indices 0 to 63"
+    with pytest.raises(SemanticError, match=message) as caught:
+        check_bounds(program(body))
+    assert __file__ in str(caught.value)
+
+
+def tensor_in_parallel(A, s, n, bx):
+    for i in T.Parallel(32):
+        s[i] = A[64]
+
+
+def tensor_slice_of_a_copy(A, s, n, bx):
+    T.copy(A[48:80], s)
+    A[60:68] = 1.0
+
+
+def tensor_with_a_safe_value(A, s, n, bx):
+    T.annotate_safe_value({A: 2.0})
+    s[0] = A[64]
+
+
+def tensor_under_a_condition(A, s, n, bx):
+    if n > 64:
+        A[64] = 1
+
+
+def tensor_end_address(A, s, n, bx):
+    T.call_extern("int32", "fill", T.address_of(A[0]), T.address_of(A[64]))
+
+
 def guarded_by_if(A, s, n, bx):
     for i in T.Parallel(64):
         if i < 32:
@@ -125,6 +183,11 @@ def no_iterations(A, s, n, bx):
         unknown,
         a_tensor,
         no_iterations,
+        tensor_in_parallel,
+        tensor_slice_of_a_copy,
+        tensor_with_a_safe_value,
+        tensor_under_a_condition,
+        tensor_end_address,
     ],
 )
 def test_not_judged(body):
