@@ -7,6 +7,7 @@ from tvm import tirx as T
 from tilelang.analysis.bounds import check_bounds
 from tilelang.analysis.conflicts import check_parallel_writes
 from tilelang.analysis.initialised import check_initialised
+from tilelang.analysis.mixed_halves import check_mixed_halves
 from tilelang.analysis.nesting import check_nesting
 from tilelang.analysis.reducers import check_reducers
 from tilelang.transform.pass_config import PassConfigKey
@@ -16,6 +17,7 @@ __all__ = [
     "PRE_LOWER_CHECKS",
     "check_bounds",
     "check_initialised",
+    "check_mixed_halves",
     "check_nesting",
     "check_parallel_writes",
     "check_program",
@@ -25,6 +27,7 @@ __all__ = [
 # Each check and the pass config that switches it off.
 PRE_LOWER_CHECKS: tuple[tuple[Callable[[T.PrimFunc], None], PassConfigKey | None], ...] = (
     (check_nesting, None),
+    (check_mixed_halves, None),
     (check_reducers, None),
     (check_bounds, None),
     (check_parallel_writes, PassConfigKey.TL_DISABLE_DATA_RACE_CHECK),
