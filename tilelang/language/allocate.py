@@ -49,7 +49,13 @@ def _allocate(
             )
     span = user_span()
     name = current.take_name(default_name)
-    buffer = declare_buffer(sizes, element_type(dtype), name, scope, span=span)
+    try:
+        kind = element_type(dtype)
+    except TraceTypeError as error:
+        raise TraceTypeError(f"{what}: {error.message}", span) from None
+    if kind == "bool" and scope == "shared.dyn":
+        scope = "shared"
+    buffer = declare_buffer(sizes, kind, name, scope, span=span)
     current.emit(T.AllocBuffer(buffer, dict(annotations) if annotations else None, span))
     return buffer
 
@@ -70,8 +76,6 @@ def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> ir.Var:
     --------
     >>> A_shared = T.alloc_shared((128, 32), T.float16)  # doctest: +SKIP
     """
-    if scope == "shared.dyn" and element_type(dtype) == "bool":
-        scope = "shared"
     return _allocate("T.alloc_shared", shape, dtype, scope, "shared")
 
 

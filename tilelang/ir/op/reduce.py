@@ -117,15 +117,30 @@ def reduce(
         If the reduction is unknown, ``dim`` is out of range or the shapes do not fit.
     """
     del annotations
-    span = builder.user_span()
     if reduce_type not in REDUCE_KINDS:
         raise TraceError(
-            f"T.reduce: unknown reduction {reduce_type!r}; known: {', '.join(REDUCE_KINDS)}", span
+            f"T.reduce: unknown reduction {reduce_type!r}; known: {', '.join(REDUCE_KINDS)}",
+            builder.user_span(),
         )
-    src = to_region(buffer, what="T.reduce: buffer")
-    dst = to_region(out, what="T.reduce: out")
-    axis = normalize_dim("T.reduce", dim, len(src.region), span)
-    _check_output(src, dst, axis, span)
+    _emit("T.reduce", buffer, out, reduce_type, dim, clear, batch, nan_propagate)
+
+
+def _emit(
+    what: str,
+    buffer: Any,
+    out: Any,
+    reduce_type: str,
+    dim: int,
+    clear: bool,
+    batch: int,
+    nan_propagate: bool = False,
+) -> None:
+    """Emit a reduction; messages name ``what``, the function the user called."""
+    span = builder.user_span()
+    src = to_region(buffer, what=f"{what}: buffer")
+    dst = to_region(out, what=f"{what}: out")
+    axis = normalize_dim(what, dim, len(src.region), span)
+    _check_output(what, src, dst, axis, span)
     if (
         reduce_type.startswith("bit")
         and not is_int_dtype(dtype_of(src))
@@ -135,9 +150,9 @@ def reduce(
             f"T.reduce_{reduce_type} needs an integer tile, found {dtype_of(src)}", span
         )
     if nan_propagate and reduce_type not in _NAN_KINDS:
-        raise TraceError(f"T.reduce: nan_propagate is only for {', '.join(_NAN_KINDS)}", span)
+        raise TraceError(f"{what}: nan_propagate is only for {', '.join(_NAN_KINDS)}", span)
     if batch < 1:
-        raise TraceError(f"T.reduce: batch must be >= 1, found {batch}", span)
+        raise TraceError(f"{what}: batch must be >= 1, found {batch}", span)
     attrs = {
         "kind": reduce_type,
         "dim": axis,
@@ -163,7 +178,7 @@ def normalize_dim(what: str, dim: int, rank: int, span: ir.Span | None) -> int:
 
 
 def _check_output(
-    src: ir.TensorRegion, dst: ir.TensorRegion, axis: int, span: ir.Span | None
+    what: str, src: ir.TensorRegion, dst: ir.TensorRegion, axis: int, span: ir.Span | None
 ) -> None:
     extents = [const_int(extent) for extent in region_extents(src)]
     dropped = extents[:axis] + extents[axis + 1 :]
@@ -171,7 +186,7 @@ def _check_output(
     found = [const_int(extent) for extent in region_extents(dst)]
     if found not in (dropped, kept) and not (not dropped and found == [1]):
         raise TraceError(
-            f"T.reduce: reducing dim {axis} of {src.source.name}{tuple(extents)} gives "
+            f"{what}: reducing dim {axis} of {src.source.name}{tuple(extents)} gives "
             f"{tuple(dropped)} "
             f"or {tuple(kept)}, but {dst.source.name} has {tuple(found)}",
             span,
@@ -187,7 +202,8 @@ def reduce_sum(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Sum along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "sum", dim, clear, batch, annotations=annotations)
+    del annotations
+    _emit("T.reduce_sum", buffer, out, "sum", dim, clear, batch)
 
 
 def reduce_abssum(
@@ -198,7 +214,8 @@ def reduce_abssum(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Sum of absolute values along ``dim``; always overwrites. See :func:`reduce`."""
-    reduce(buffer, out, "abssum", dim, True, batch, annotations=annotations)
+    del annotations
+    _emit("T.reduce_abssum", buffer, out, "abssum", dim, True, batch)
 
 
 def reduce_max(
@@ -211,7 +228,8 @@ def reduce_max(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Maximum along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "max", dim, clear, batch, nan_propagate, annotations)
+    del annotations
+    _emit("T.reduce_max", buffer, out, "max", dim, clear, batch, nan_propagate)
 
 
 def reduce_min(
@@ -224,7 +242,8 @@ def reduce_min(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Minimum along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "min", dim, clear, batch, nan_propagate, annotations)
+    del annotations
+    _emit("T.reduce_min", buffer, out, "min", dim, clear, batch, nan_propagate)
 
 
 def reduce_absmax(
@@ -237,7 +256,8 @@ def reduce_absmax(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Maximum of absolute values along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "absmax", dim, clear, batch, nan_propagate, annotations)
+    del annotations
+    _emit("T.reduce_absmax", buffer, out, "absmax", dim, clear, batch, nan_propagate)
 
 
 def reduce_bitand(
@@ -249,7 +269,8 @@ def reduce_bitand(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Bitwise and along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "bitand", dim, clear, batch, annotations=annotations)
+    del annotations
+    _emit("T.reduce_bitand", buffer, out, "bitand", dim, clear, batch)
 
 
 def reduce_bitor(
@@ -261,7 +282,8 @@ def reduce_bitor(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Bitwise or along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "bitor", dim, clear, batch, annotations=annotations)
+    del annotations
+    _emit("T.reduce_bitor", buffer, out, "bitor", dim, clear, batch)
 
 
 def reduce_bitxor(
@@ -273,4 +295,5 @@ def reduce_bitxor(
     annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Bitwise exclusive or along ``dim``. See :func:`reduce`."""
-    reduce(buffer, out, "bitxor", dim, clear, batch, annotations=annotations)
+    del annotations
+    _emit("T.reduce_bitxor", buffer, out, "bitxor", dim, clear, batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +80,12 @@ def _truediv(a: ir.Expr, b: ir.Expr, span: Any) -> ir.Expr:
             "cast to a float first",
             span,
         )
+    divisor = const_number(b)
+    if divisor == 0:
+        # Dividing by a constant zero is refused by TVM; this product is the quotient of IEEE.
+        kind = b if _is_float(b) else a
+        infinity = T.const(math.copysign(math.inf, divisor), str(kind.ty.dtype.with_lanes(1)))
+        return _prim._OpMul(a, infinity, span)
     return _prim._OpDiv(a, b, span)
 
 
