@@ -72,8 +72,14 @@ class KernelParam:
         return self.dtype == "bool"
 
     def torch_dtype(self) -> Any:
-        """The torch dtype that stores this parameter."""
-        return as_dtype(self.dtype).as_torch()
+        """The torch dtype that stores this parameter: of a vector, that of its lanes."""
+        dtype = as_dtype(self.dtype)
+        return (dtype.element if self.torch_lanes() > 1 else dtype).as_torch()
+
+    def torch_lanes(self) -> int:
+        """Lanes that torch keeps as one more dimension, at the end; 1 without vectors."""
+        dtype = as_dtype(self.dtype)
+        return 1 if dtype.is_float4() else dtype.lanes
 
     def tilelang_dtype(self) -> Any:
         """The dtype as a ``T.dtype``."""

@@ -212,7 +212,7 @@ class Signature:
 
         shape = self._expected(m, param, list(param.shape))
         dtype = dtype_named(str(param.dtype))
-        stored = language_dtype(param.dtype).as_torch()
+        stored = _stored_dtype(dtype)
         per_byte = _elements_a_byte(dtype)
         if per_byte > 1 and (not shape or shape[-1] % per_byte):
             raise ArgumentValueError(
@@ -220,6 +220,7 @@ class Signature:
                 param.span,
             )
         physical = [*shape[:-1], shape[-1] // per_byte] if shape else []
+        physical += dtype.vector_shape if per_byte == 1 else ()
         result = torch.empty(physical, dtype=stored)
         data = bytes_at(result.data_ptr(), result.numel() * result.element_size(), result)
         data[:] = 0
@@ -265,6 +266,8 @@ class _Tensor:
         if not any_dtype:
             dtype = self._checked_dtype(param, kind)
             bits = dtype.memory_bits * dtype.lanes
+            if dtype.lanes > 1 and not dtype.packed:
+                shape, strides = self._vectors(param, dtype, shape, strides)
             if _elements_a_byte(dtype) > 1 and shape:
                 shape[-1] *= 2
                 strides = [2 * stride for stride in strides[:-1]] + [1]
@@ -272,9 +275,24 @@ class _Tensor:
         self._locate(value, address, bits)
 
     @staticmethod
+    def _vectors(
+        param: ir.Var, dtype: Dtype, shape: list[int], strides: list[int]
+    ) -> tuple[list[int], list[int]]:
+        """Shape and strides in vectors of a tensor of scalars, whose last dimension they are."""
+        fits = shape[-1:] == [dtype.lanes] and strides[-1] == 1
+        if not fits or any(stride % dtype.lanes for stride in strides[:-1]):
+            raise ArgumentValueError(
+                f"argument '{param.name}': expected the {dtype.lanes} lanes of {dtype.name} as "
+                f"last dimension, got shape {tuple(shape)}, strides {tuple(strides)}",
+                param.span,
+            )
+        return shape[:-1], [stride // dtype.lanes for stride in strides[:-1]]
+
+    @staticmethod
     def _checked_dtype(param: ir.Var, kind: str) -> Dtype:
         wanted = dtype_named(str(param.dtype))
-        accepted = _PACKED_STORAGE if wanted.packed else (wanted.name, wanted.carrier.name)
+        scalar = wanted.scalar
+        accepted = _PACKED_STORAGE if wanted.packed else (scalar.name, scalar.carrier.name)
         if kind not in accepted:
             stored = f" (stored as {' or '.join(accepted)})" if wanted.packed else ""
             raise ArgumentTypeError(
@@ -301,6 +319,11 @@ class _Tensor:
         """The tensor as a buffer of ``dtype``."""
         storage = Storage(self.name, "global", self.data, None, None)
         return View(self.name, dtype, tuple(self.shape), tuple(self.strides), self.offset, storage)
+
+
+def _stored_dtype(dtype: Dtype) -> Any:
+    """The torch dtype of a tensor that holds ``dtype``, lane by lane unless it is packed."""
+    return language_dtype((dtype if dtype.packed else dtype.scalar).name).as_torch()
 
 
 def _elements_a_byte(dtype: Dtype) -> int:

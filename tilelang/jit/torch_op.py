@@ -128,6 +128,9 @@ def _launch_fake(key: str, *lists: Sequence[Any]) -> Any:
 def _fake_output(param: Param, values: dict[int, Any], device: torch.device) -> torch.Tensor:
     shape = [_evaluate(extent, values) for extent in param.shape]
     dtype = as_dtype(param.dtype)
+    if dtype.lanes > 1 and not dtype.is_float4():
+        # torch has no vectors; the lanes are one more dimension.
+        dtype, shape = dtype.element, [*shape, dtype.lanes]
     storage = dtype.as_torch()
     per_element = storage.itemsize * 8 // dtype.bits
     if per_element > 1:
@@ -142,8 +145,11 @@ def _bind_symbols(plan: LaunchPlan, args: Sequence[Any]) -> dict[int, Any]:
         if param.symbol is not None:
             values[param.symbol] = value
         elif isinstance(value, torch.Tensor) and param.kind == "tensor":
-            extents += zip(param.shape, value.shape, strict=True)
-            extents += zip(param.strides or (), value.stride(), strict=False)
+            lanes = as_dtype(param.dtype).lanes if value.dim() > len(param.shape) else 1
+            shape = value.shape if lanes == 1 else value.shape[:-1]
+            extents += zip(param.shape, shape, strict=True)
+            strides = [stride // lanes for stride in value.stride()]
+            extents += zip(param.strides or (), strides, strict=False)
     progress = True
     while progress:
         progress = False

@@ -109,6 +109,8 @@ def _make_one(
     if bits < 8 and not param.is_boolean():
         return _packed(param, shape, bits, supply, device)
     dtype = param.torch_dtype()
+    if (lanes := param.torch_lanes()) > 1:
+        shape = (*shape, lanes)
     if supply in (TensorSupplyType.Zero, TensorSupplyType.One):
         fill = float(supply is TensorSupplyType.One)
         return torch.full(shape, fill, device=device).to(dtype)

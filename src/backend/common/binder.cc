@@ -35,6 +35,16 @@ std::string Expected(const Plan& plan, const std::vector<IntExpr>& exprs, const 
   return symbolic == numbers ? numbers : symbolic + " = " + numbers;
 }
 
+/*! \brief "rank 2 [M, 4]"; a tensor that holds lanes has one more dimension. */
+std::string RankExpectation(const Plan& plan, const ParamSpec& param, const DLTensor& tensor) {
+  std::string shape = plan.FormatShape(param.shape);
+  if (!HoldsLanes(param.dtype, tensor.dtype)) {
+    return "rank " + std::to_string(param.shape.size()) + " " + shape;
+  }
+  return "rank " + std::to_string(param.shape.size() + 1) + ": " + shape + " vectors, their " +
+         std::to_string(param.dtype.type.lanes) + " lanes as last dimension";
+}
+
 }  // namespace
 
 Binder::Binder(Plan plan) : plan_(std::move(plan)) {
@@ -101,12 +111,12 @@ bool Binder::BindTensor(int index, const AnyView& arg, Frame* frame) const {
                           ", got one on " + FormatDevice(tensor->device),
                       nullptr);
   }
-  if (tensor->ndim != static_cast<int>(param.shape.size())) {
+  TensorArg seen(param, *tensor);
+  if (seen.ndim() != static_cast<int>(param.shape.size()) || !seen.LanesFit()) {
     FailArgumentValue(plan_, index,
-                      "expected rank " + std::to_string(param.shape.size()) + " " +
-                          plan_.FormatShape(param.shape) + ", got rank " +
-                          std::to_string(tensor->ndim) + " " +
-                          TensorArg(param, *tensor).FormatShape(),
+                      "expected " + RankExpectation(plan_, param, *tensor) + ", got rank " +
+                          std::to_string(tensor->ndim) + " " + seen.FormatShape() +
+                          (seen.LanesFit() ? "" : ", strides " + seen.FormatStrides()),
                       nullptr);
   }
   frame->tensors[index] = tensor;

@@ -177,6 +177,7 @@ TypeMatch MatchType(const DeclaredType& declared, DLDataType actual, DLDeviceTyp
     bool pair = type.code == kDLFloat4_e2m1fn && IsFp4Pair(actual);
     return pair || IsByte(actual) ? TypeMatch::kPacked : TypeMatch::kNo;
   }
+  if (HoldsLanes(declared, actual)) return TypeMatch::kLanes;
   if (IsFp4Pair(type)) return IsByte(actual) ? TypeMatch::kElementwise : TypeMatch::kNo;
   bool ok = false;
   if (type.lanes != 1) {
@@ -200,7 +201,7 @@ DLDataType StorageType(const DeclaredType& declared, DLDeviceType device) {
     if (type.code == kDLFloat4_e2m1fn) return Make(kDLFloat4_e2m1fn, 4, 2);
     return Make(type.code == kDLUInt ? kDLUInt : kDLInt, 8);
   }
-  if (type.lanes != 1) return type;
+  if (type.lanes != 1) return IsFp4Pair(type) ? type : Make(type.code, type.bits);
   switch (type.code) {
     case kDLFloat8_e4m3:
       return Make(device == kDLROCM ? kDLFloat8_e4m3fnuz : kDLFloat8_e4m3fn, 8);

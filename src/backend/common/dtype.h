@@ -31,17 +31,25 @@ inline bool SameType(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
+/*! \brief True if a tensor of dtype `actual` holds the vectors of `declared` lane by lane. */
+inline bool HoldsLanes(const DeclaredType& declared, DLDataType actual) {
+  const DLDataType& type = declared.type;
+  return type.lanes > 1 && actual.lanes == 1 && type.code == actual.code &&
+         type.bits == actual.bits && type.bits >= 8;
+}
+
 /*! \brief How an actual tensor may hold a declared dtype. */
 enum class TypeMatch : uint8_t {
   kNo,
   kElementwise,  // one stored element per declared element
+  kLanes,        // one stored element per lane, the lanes as last dimension
   kPacked,       // `pack` declared elements per stored element, along the last dimension
 };
 
 /*! \brief Decide whether a tensor of dtype `actual` on `device` can stand for `declared`. */
 TypeMatch MatchType(const DeclaredType& declared, DLDataType actual, DLDeviceType device);
 
-/*! \brief The dtype torch uses to hold `declared` (packed if `pack` > 1). */
+/*! \brief The dtype torch uses to hold `declared` (packed if `pack` > 1, one lane of a vector). */
 DLDataType StorageType(const DeclaredType& declared, DLDeviceType device);
 
 /*!

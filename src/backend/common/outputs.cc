@@ -69,16 +69,19 @@ Outputs::~Outputs() {
 
 void Outputs::Allocate(int param, Frame* frame) {
   const ParamSpec& spec = plan_.params[param];
-  SmallArray<int64_t, 8> shape(spec.shape.size());
+  DLDataType stored = StorageType(spec.dtype, spec.device);
+  bool lanes = HoldsLanes(spec.dtype, stored);
+  SmallArray<int64_t, 8> shape(spec.shape.size() + (lanes ? 1 : 0));
   binder_.EvalOutputShape(param, *frame, shape.data());
   int pack = spec.dtype.pack;
   if (pack > 1 && shape.size() > 0) {
     int64_t& last = shape[shape.size() - 1];
     last = (last + pack - 1) / pack;
   }
+  if (lanes) shape[shape.size() - 1] = spec.dtype.type.lanes;
   DLTensor prototype{};
   prototype.device = {spec.device, frame->device.device_id};
-  prototype.dtype = StorageType(spec.dtype, spec.device);
+  prototype.dtype = stored;
   prototype.ndim = static_cast<int>(shape.size());
   prototype.shape = shape.data();
   AllocationError error;

@@ -14,7 +14,18 @@ int64_t TensorArg::StoredStride(int dim) const {
 
 int64_t TensorArg::Stride(int dim) const {
   int64_t stored = StoredStride(dim);
+  if (lanes_ > 1) return stored / lanes_;
   return dim + 1 == tensor_.ndim ? stored : stored * pack_;
+}
+
+bool TensorArg::LanesFit() const {
+  if (lanes_ == 1) return true;
+  int last = tensor_.ndim - 1;
+  if (last < 0 || tensor_.shape[last] != lanes_ || StoredStride(last) != 1) return false;
+  for (int dim = 0; dim < last; ++dim) {
+    if (!StrideIsFree(dim) && StoredStride(dim) % lanes_ != 0) return false;
+  }
+  return true;
 }
 
 bool TensorArg::IsEmpty() const {

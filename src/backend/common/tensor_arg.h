@@ -17,16 +17,21 @@ namespace runtime {
  * \brief View of a DLTensor that undoes the packing of sub-byte dtypes.
  *
  * torch has no int4 and stores float4 in pairs: a tensor of 64 declared elements along the last
- * dimension arrives with 32 stored ones.
+ * dimension arrives with 32 stored ones. Neither has it vectors: those arrive as scalars, with the
+ * lanes as one more dimension at the end.
  */
 class TensorArg {
  public:
   TensorArg(const ParamSpec& param, const DLTensor& tensor)
       : param_(param),
         tensor_(tensor),
-        pack_(SameType(param.dtype.type, tensor.dtype) ? 1 : param.dtype.pack) {}
+        pack_(SameType(param.dtype.type, tensor.dtype) ? 1 : param.dtype.pack),
+        lanes_(HoldsLanes(param.dtype, tensor.dtype) ? param.dtype.type.lanes : 1) {}
 
-  int ndim() const { return tensor_.ndim; }
+  /*! \brief Dimensions of declared elements. */
+  int ndim() const { return lanes_ > 1 ? tensor_.ndim - 1 : tensor_.ndim; }
+  /*! \brief False if the lanes are not the last dimension, or the rest not whole vectors apart. */
+  bool LanesFit() const;
   /*! \brief Declared elements along `dim`; the largest possible value if packed. */
   int64_t Extent(int dim) const {
     return IsPackedDim(dim) ? tensor_.shape[dim] * pack_ : tensor_.shape[dim];
@@ -53,6 +58,7 @@ class TensorArg {
   const ParamSpec& param_;
   const DLTensor& tensor_;
   int pack_;
+  int lanes_;
 };
 
 }  // namespace runtime
