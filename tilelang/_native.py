@@ -184,13 +184,22 @@ class BoundCall(NamedTuple):
     result: Any
 
 
-def make_binder(plan: LaunchPlan | str) -> Callable[..., BoundCall]:
+def make_binder(
+    plan: LaunchPlan | str, current_device: Callable[[], int] | None = None
+) -> Callable[..., BoundCall]:
     """Build a function that checks and binds arguments exactly as the native launchers do.
 
     It is for adapters that launch from Python: the returned callable takes the input arguments,
     allocates outputs and workspaces, and tells what to launch.
+
+    Parameters
+    ----------
+    plan : LaunchPlan or str
+        The plan, or its JSON text.
+    current_device : callable, optional
+        Returns the number of the device for calls without a tensor argument; 0 by default.
     """
-    bind = _make_binder(_plan_text(plan))
+    bind = _make_binder(_plan_text(plan), current_device)
 
     def bound(*args: Any) -> BoundCall:
         symbols, device, kernels, workspaces, result = bind(*args)

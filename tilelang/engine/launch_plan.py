@@ -20,7 +20,7 @@ from .expr_program import IntExpr, check_expr, expr_from_json, expr_to_json
 
 __all__ = ["ArgRef", "Check", "KernelLaunch", "LaunchPlan", "Param", "Workspace"]
 
-_VERSION = 1
+_VERSION = 2
 _KINDS = ("tensor", "scalar", "pointer")
 _ACCESSES = ("none", "r", "w", "rw")
 _ROLES = ("in", "out")
@@ -51,6 +51,9 @@ class Param:
         An ``"out"`` tensor is allocated by the launcher instead of being passed.
     symbol : int, optional
         Integer scalars only: the symbol whose value this argument is.
+    align : int, optional
+        Tensors only: the power of two, in bytes, that the address must be a multiple of; by
+        default what one element needs, which is nothing on a CPU.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Param:
     access: Literal["none", "r", "w", "rw"] = "r"
     role: Literal["in", "out"] = "in"
     symbol: int | None = None
+    align: int | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,10 @@ def _validate_param(param: Param, num_symbols: int) -> None:
         _require(param.kind == "scalar", f"{what}: only scalars carry a symbol")
         check_in_range = 0 <= param.symbol < num_symbols
         _require(check_in_range, f"{what}: symbol {param.symbol} is out of range")
+    if param.align is not None:
+        _require(tensor, f"{what}: only tensors have an alignment")
+        power = param.align > 0 and param.align & (param.align - 1) == 0
+        _require(power, f"{what}: alignment {param.align} is no power of two")
 
 
 def _validate_kernel(kernel: KernelLaunch, num_symbols: int, limits: Mapping[str, int]) -> None:
@@ -260,6 +268,8 @@ def _param_to_dict(param: Param) -> dict[str, Any]:
     }
     if param.symbol is not None:
         out["symbol"] = param.symbol
+    if param.align is not None:
+        out["align"] = param.align
     return out
 
 
@@ -304,6 +314,7 @@ def _param_from_dict(data: Mapping[str, Any]) -> Param:
         access=data["access"],
         role=data["role"],
         symbol=data.get("symbol"),
+        align=data.get("align"),
     )
 
 

@@ -139,6 +139,7 @@ void Binder::FindDevice(Frame* frame) const {
     if (first < 0) {
       first = index;
       frame->device = {plan_.params[index].device, tensor->device.device_id};
+      frame->device_known = true;
     } else if (tensor->device.device_id != frame->device.device_id) {
       FailArgumentValue(plan_, index,
                         "expected a tensor on " + FormatDevice(frame->device) + " like '" +
@@ -186,6 +187,19 @@ void Binder::CheckTensor(int index, const Frame& frame) const {
                           "T.StridedTensor",
                       frame.symbols.data());
   }
+  if (frame.values[index] % static_cast<uint64_t>(param.align) != 0 && !tensor.IsEmpty()) {
+    FailAlignment(index, frame);
+  }
+}
+
+void Binder::FailAlignment(int index, const Frame& frame) const {
+  auto align = static_cast<uint64_t>(plan_.params[index].align);
+  FailArgumentValue(plan_, index,
+                    "expected memory aligned to " + std::to_string(align) +
+                        " bytes, got an address " + std::to_string(frame.values[index] % align) +
+                        " bytes past such a boundary; a view that starts inside another tensor "
+                        "can be passed as a copy (.clone())",
+                    nullptr);
 }
 
 void Binder::CheckStrides(int index, const Frame& frame) const {

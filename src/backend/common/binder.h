@@ -36,6 +36,8 @@ struct Frame {
   SmallArray<uint64_t, 4> workspaces;
   /*! \brief Where the call runs: device of the first tensor, else the declared one, id 0. */
   DLDevice device{kDLCPU, 0};
+  /*! \brief Whether a tensor told the device; otherwise the launcher takes the current one. */
+  bool device_known = false;
 };
 
 /*!
@@ -78,6 +80,7 @@ class Binder {
   void SolveWithout(Frame* frame) const;
   void CheckTensor(int index, const Frame& frame) const;
   void CheckStrides(int index, const Frame& frame) const;
+  [[noreturn]] void FailAlignment(int index, const Frame& frame) const;
   void CheckAssertions(const Frame& frame) const;
 
   Plan plan_;

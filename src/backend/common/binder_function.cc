@@ -4,14 +4,15 @@
  */
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
+#include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/registry.h>
 
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "allocation.h"
 #include "binder.h"
 #include "errors.h"
 #include "outputs.h"
@@ -25,6 +26,8 @@ namespace ffi = tvm::ffi;
 
 using Values = ffi::Array<int64_t>;
 using List = ffi::Array<ffi::Any>;
+/*! \brief Tells the device of a call that has no tensor argument. */
+using CurrentDevice = ffi::Optional<ffi::Function>;
 
 /*! \brief Slots are unsigned words; FFI integers are signed, so the bits are kept as they are. */
 int64_t SlotBits(uint64_t slot) { return static_cast<int64_t>(slot); }
@@ -43,25 +46,18 @@ List BindKernel(const Binder& binder, const KernelSpec& kernel, const Frame& fra
           kernel.dyn_smem.Eval(frame.symbols.data()), slot_bits};
 }
 
-/*! \brief Device memory from the environment's allocator, which knows the stream. */
-ffi::Tensor AllocateBytes(int64_t bytes, DLDevice device) {
-  return ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, ffi::ShapeView(&bytes, 1),
-                                   DLDataType{kDLUInt, 8, 1}, device);
-}
-
 /*! \brief [symbols, device type and id, kernels, workspaces, result]. */
-List BindCall(const Binder& binder, const ffi::AnyView* args, int num_args) {
+List BindCall(const Binder& binder, const CurrentDevice& current_device, const ffi::AnyView* args,
+              int num_args) {
   const Plan& plan = binder.plan();
   Frame frame(plan);
   binder.Bind(args, num_args, &frame);
+  if (!frame.device_known && current_device.has_value()) {
+    frame.device.device_id = static_cast<int>((*current_device)().cast<int64_t>());
+  }
   Outputs outputs(binder, &frame);
   List workspaces;
-  for (size_t i = 0; i < plan.workspaces.size(); ++i) {
-    ffi::Tensor memory =
-        AllocateBytes(binder.EvalWorkspaceBytes(static_cast<int>(i), frame), frame.device);
-    frame.workspaces[i] = reinterpret_cast<uintptr_t>(memory.data_ptr()) + memory.byte_offset();
-    workspaces.push_back(memory);
-  }
+  for (const ffi::Tensor& memory : AllocateWorkspaces(binder, &frame)) workspaces.push_back(memory);
   List kernels;
   for (const KernelSpec& kernel : plan.kernels) kernels.push_back(BindKernel(binder, kernel, frame));
   Values symbols;
@@ -70,11 +66,11 @@ List BindCall(const Binder& binder, const ffi::AnyView* args, int num_args) {
   return {symbols, device, kernels, workspaces, outputs.Take()};
 }
 
-ffi::Function MakeBinder(const ffi::String& plan_json) {
+ffi::Function MakeBinder(const ffi::String& plan_json, const CurrentDevice& current_device) {
   auto binder = std::make_shared<Binder>(Plan::FromJson(plan_json));
   return ffi::Function::FromPacked(
-      [binder](const ffi::AnyView* args, int32_t num_args, ffi::Any* result) {
-        *result = BindCall(*binder, args, num_args);
+      [binder, current_device](const ffi::AnyView* args, int32_t num_args, ffi::Any* result) {
+        *result = BindCall(*binder, current_device, args, num_args);
       });
 }
 

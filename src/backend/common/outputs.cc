@@ -4,43 +4,16 @@
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
-#include "errors.h"
+#include "allocation.h"
 #include "python_api.h"
 
 namespace tilelang {
 namespace runtime {
-namespace {
 
 namespace ffi = tvm::ffi;
-
-struct AllocationError {
-  std::string kind = "RuntimeError";
-  std::string message = "unknown reason";
-};
-
-void RecordError(void* context, const char* kind, const char* message) {
-  auto* error = static_cast<AllocationError*>(context);
-  error->kind = kind;
-  error->message = message;
-  error->message.resize(std::min(error->message.find('\n'), error->message.size()));
-}
-
-/*! \brief Wrap an allocated tensor; takes ownership, also on failure. */
-ffi::Tensor ToFfiTensor(DLManagedTensorVersioned* managed) {
-  TVMFFIObjectHandle handle = nullptr;
-  if (TVMFFITensorFromDLPackVersioned(managed, 0, 0, &handle) != 0) {
-    if (managed->deleter != nullptr) managed->deleter(managed);
-    Fail("RuntimeError", "cannot wrap an output tensor");
-  }
-  return ffi::Tensor(ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::TensorObj>(
-      static_cast<TVMFFIObject*>(handle)));
-}
-
-}  // namespace
 
 Outputs::Outputs(const Binder& binder, Frame* frame) : plan_(binder.plan()), binder_(binder) {
   if (plan_.num_inputs == static_cast<int>(plan_.params.size())) return;
@@ -50,11 +23,7 @@ Outputs::Outputs(const Binder& binder, Frame* frame) : plan_(binder.plan()), bin
                     (allocator_ == nullptr || allocator_ == torch->managed_tensor_allocator);
   to_python_ = from_torch && (allocator_ == nullptr || plan_.returns_list);
   if (from_torch) allocator_ = torch->managed_tensor_allocator;
-  if (allocator_ == nullptr) {
-    Fail("RuntimeError", plan_.name +
-                             ": outputs cannot be allocated without torch 2.10 or newer, or a "
-                             "tensor argument of a framework with the DLPack exchange API");
-  }
+  if (allocator_ == nullptr) allocator_ = FindAllocator(plan_, "outputs");
   tensors_.resize(plan_.params.size());
   for (int i = 0; i < static_cast<int>(plan_.params.size()); ++i) {
     if (plan_.params[i].is_output) Allocate(i, frame);
@@ -84,20 +53,12 @@ void Outputs::Allocate(int param, Frame* frame) {
   prototype.dtype = stored;
   prototype.ndim = static_cast<int>(shape.size());
   prototype.shape = shape.data();
-  AllocationError error;
-  DLManagedTensorVersioned** out = &tensors_[param];
-  int code = allocator_(&prototype, out, &error, RecordError);
-  if (code != 0 && pack > 1 && prototype.dtype.lanes == 2) {
-    // A torch without float4 pairs keeps them as bytes.
-    prototype.dtype = DLDataType{kDLInt, 8, 1};
-    code = allocator_(&prototype, out, &error, RecordError);
-  }
-  if (code != 0) {
-    *out = nullptr;
-    Fail(error.kind.c_str(), plan_.name + ": cannot allocate output '" + spec.name +
-                                 "' of dtype " + spec.dtype.name + ": " + error.message);
-  }
-  const DLTensor& tensor = (*out)->dl_tensor;
+  // A torch without float4 pairs keeps them as bytes.
+  const DLDataType bytes{kDLInt, 8, 1};
+  bool pairs = pack > 1 && prototype.dtype.lanes == 2;
+  std::string what = "output '" + spec.name + "' of dtype " + spec.dtype.name;
+  tensors_[param] = AllocateTensor(allocator_, &prototype, plan_, what, pairs ? &bytes : nullptr);
+  const DLTensor& tensor = tensors_[param]->dl_tensor;
   frame->values[param] = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
 }
 

@@ -5,6 +5,8 @@
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/string.h>
 
+#include <algorithm>
+
 #include "errors.h"
 
 namespace tilelang {
@@ -69,6 +71,16 @@ ParamKind ParseKind(const std::string& kind) {
   Malformed("kind");
 }
 
+/*! \brief Field `align`, a power of two; by default what an element needs, which is 1 on a CPU. */
+int64_t ParseAlign(const Object& json, DLDataType type, DLDeviceType device) {
+  constexpr int64_t kLargest = int64_t{1} << 20;
+  int64_t align = 1;
+  if (device != kDLCPU) align = std::clamp(type.bits / 8, 1, 8);
+  if (auto value = json.Get(ffi::String("align"))) align = As<int64_t>(*value, "align");
+  if (align < 1 || align > kLargest || (align & (align - 1)) != 0) Malformed("align");
+  return align;
+}
+
 ParamSpec ParseParam(const Object& json, int num_symbols) {
   ParamSpec param;
   param.name = GetString(json, "name");
@@ -82,6 +94,7 @@ ParamSpec ParseParam(const Object& json, int num_symbols) {
     param.strides = Exprs(strides, num_symbols, "strides");
     if (param.strides->size() != param.shape.size()) Malformed("strides");
   }
+  param.align = ParseAlign(json, param.dtype.type, param.device);
   param.accepts_none = GetString(json, "access") == "none";
   param.is_output = GetString(json, "role") == "out";
   if (auto symbol = json.Get(ffi::String("symbol"))) {
@@ -129,7 +142,7 @@ Plan Plan::FromJson(const std::string& text) {
   ffi::Any root = ffi::json::Parse(text, &error);
   if (!error.empty()) Fail("ValueError", "malformed launch plan: " + std::string(error));
   Object json = As<Object>(root, "plan");
-  if (Get<int64_t>(json, "version") != 1) Malformed("version");
+  if (Get<int64_t>(json, "version") != 2) Malformed("version");
   Plan plan;
   plan.name = GetString(json, "name");
   for (const ffi::Any& symbol : Get<List>(json, "symbols")) {

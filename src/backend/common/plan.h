@@ -29,6 +29,7 @@ struct ParamSpec {
   std::optional<std::vector<IntExpr>> strides;  // nullopt: compact row-major
   bool accepts_none = false;
   bool is_output = false;
+  int64_t align = 1;  // bytes; of the address of a tensor
   int symbol = -1;  // scalars: the symbol this argument is the value of
 };
 

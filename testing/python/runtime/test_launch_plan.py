@@ -70,6 +70,8 @@ def test_inputs_are_the_parameters_a_caller_passes():
         ({"kernels": (KernelLaunch("k", grid=(1, 1)),)}, "three extents"),
         ({"kernels": (KernelLaunch("k", scratch_bytes=-1),)}, "negative scratch_bytes"),
         ({"params": (tensor("A", 4),), "returns": (0,)}, "not an output"),
+        ({"params": (tensor("A", 4, align=12),)}, "no power of two"),
+        ({"params": (Param("x", "scalar", "int32", align=4),)}, "only tensors have an alignment"),
         ({"checks": (Check(("**", 1, 2), "x"),)}, "unknown operator"),
         ({"checks": (Check(("+", 1), "x"),)}, "takes 2 operands"),
         ({"checks": (Check(2**63, "x"),)}, "64-bit"),
@@ -80,7 +82,7 @@ def test_invalid_plans_are_refused(change, message):
         LaunchPlan(**{"name": "f", "symbols": ("n",), **change})
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "name": 3}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 2, "name": 3}'])
 def test_malformed_json_is_refused(text):
     with pytest.raises(LaunchError):
         LaunchPlan.from_json(text)
