@@ -172,6 +172,7 @@ class Environment:
     TILELANG_PASS_PROFILE_THRESHOLD_MS = EnvVar("0", "passes faster than this are not listed")
     TL_TEMPLATE_PATH = EnvVar("", "folder with the device headers, instead of the packaged one")
     SKIP_LOADING_TILELANG_SO = EnvVar("0", "do not load the native library")
+    TILELANG_CUDA_DRIVER = EnvVar("libcuda.so.1", "NVIDIA's driver library, by name or path")
     CUDA_HOME = EnvVar("", "CUDA toolkit; empty searches", aliases=("CUDA_PATH",))
     ROCM_PATH = EnvVar("", "ROCm installation; empty searches", aliases=("ROCM_HOME",))
     CUDA_VISIBLE_DEVICES = EnvVar("", "the CUDA devices this process may use")

@@ -9,6 +9,7 @@ Importing this package registers the backends that ship with TileLang.
 
 from tilelang.backend.context import BackendContext
 from tilelang.backend.device_codegen import DeviceCodegen, global_func_device_codegen
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.discovery import load_builtin_backends
 from tilelang.backend.execution_backend import ExecutionBackendSpec
 from tilelang.backend.host_codegen import STANDARD_HOST_CODEGENS, HostCodegen, HostCodegenHook
@@ -17,6 +18,7 @@ from tilelang.backend.module import BackendModule
 from tilelang.backend.pass_pipeline import PassPipeline, PassStep
 from tilelang.backend.registry import (
     create_backend_context,
+    find_device_compiler,
     get_backend,
     list_backends,
     register_backend,
@@ -29,6 +31,7 @@ __all__ = [
     "BackendContext",
     "BackendModule",
     "DeviceCodegen",
+    "DeviceCompiler",
     "ExecutionBackendSpec",
     "GlobalFunction",
     "HostCodegen",
@@ -37,6 +40,7 @@ __all__ = [
     "PassPipeline",
     "PassStep",
     "create_backend_context",
+    "find_device_compiler",
     "get_backend",
     "global_func_device_codegen",
     "list_backends",

@@ -8,6 +8,7 @@ from typing import Any
 from tvm.ir import IRModule
 from tvm.target import Target
 
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.execution_backend import ExecutionBackendSpec
 from tilelang.backend.module import BackendModule
 from tilelang.backend.source_callback import has_source_callback
@@ -64,6 +65,11 @@ class BackendContext:
     def device_type(self) -> str:
         """The ``torch.device`` type of the tensors the kernel takes."""
         return self.module.device_type
+
+    @property
+    def device_compiler(self) -> DeviceCompiler | None:
+        """The device compiler of the target, if its backend has one."""
+        return self.module.get_device_codegen(self.target).compiler
 
     def lower(self, mod: IRModule) -> IRModule:
         """Run the backend's pass pipeline."""

@@ -9,6 +9,7 @@ from typing import Any
 from tvm.ir import IRModule
 from tvm.target import Target
 
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.lazy import GlobalFunction
 from tilelang.errors import BackendError, CodegenError, TileLangError
 
@@ -46,11 +47,15 @@ class DeviceCodegen:
         ``(mod, target) -> module`` that also runs the device compiler.
     build_without_compile : callable, optional
         ``(mod, target) -> module`` that stops at source text.
+    compiler : DeviceCompiler, optional
+        What execution adapters do with the source text, where the backend has a compiler of its
+        own.
     """
 
     name: str
     build: DeviceBuild | None = None
     build_without_compile: DeviceBuild | None = None
+    compiler: DeviceCompiler | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import tvm_ffi
 from tvm.target import Target
 
 from tilelang.backend.context import BackendContext
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.execution_backend import canonical_execution_backend
 from tilelang.backend.module import BackendModule
 from tilelang.backend.target import (
@@ -24,6 +25,7 @@ from tilelang.errors import BackendError
 
 __all__ = [
     "create_backend_context",
+    "find_device_compiler",
     "get_backend",
     "list_backends",
     "register_backend",
@@ -82,6 +84,15 @@ def get_backend(name: str) -> BackendModule:
 def list_backends() -> dict[str, BackendModule]:
     """Return a copy of the registry: name to manifest, in order of registration."""
     return dict(_BACKENDS)
+
+
+def find_device_compiler(files: Container[str]) -> DeviceCompiler | None:
+    """Return the device compiler whose device code is among ``files``, None without one."""
+    for module in _BACKENDS.values():
+        for codegen in module.device_codegens.values():
+            if codegen.compiler is not None and codegen.compiler.binary in files:
+                return codegen.compiler
+    return None
 
 
 def _check_shared_kinds(module: BackendModule) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tilelang.backend.device_codegen import DeviceCodegen
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.host_codegen import STANDARD_HOST_CODEGENS
+from tilelang.backend.lazy import LazyFunction
 from tilelang.backend.module import BackendModule
 from tilelang.backend.registry import register_backend
 from tilelang.backend.target import register_target_detector, register_target_normalizer
@@ -14,6 +16,11 @@ from tilelang.cuda.target import detect_cuda_target, is_cuda_target, normalize_c
 
 __all__ = ["CUDA_BACKEND"]
 
+_COMPILER = DeviceCompiler(
+    binary="kernel.cubin",
+    compile=LazyFunction("tilelang.cuda.device_code:compile_source"),
+    load=LazyFunction("tilelang.cuda.device_code:make_launcher"),
+)
 _CODEGEN = UnavailablePart("cuda", "generating device code")
 
 register_target_normalizer("cuda", normalize_cuda_target)
@@ -25,7 +32,7 @@ CUDA_BACKEND = register_backend(
         device_type="cuda",
         target_kinds=("cuda",),
         pipelines={"cuda": CUDA_PIPELINE},
-        device_codegens={"cuda": DeviceCodegen("cuda", _CODEGEN, _CODEGEN)},
+        device_codegens={"cuda": DeviceCodegen("cuda", _CODEGEN, _CODEGEN, _COMPILER)},
         execution_backends=EXECUTION_BACKENDS,
         supports_target=is_cuda_target,
         host_codegens=STANDARD_HOST_CODEGENS,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilelang.backend.device_compiler import DeviceBinaries, DeviceCompiler
 from tilelang.engine.launch_plan import LaunchPlan
 from tilelang.engine.param import KernelParam
 
@@ -31,6 +32,8 @@ class CompiledArtifact:
         How to bind arguments and launch.
     line_table : dict
         Entry name to ``(file, line)`` of the user's ``T.Kernel``.
+    device_compiler : DeviceCompiler, optional
+        What compiles ``kernel_source``, for backends with a compiler of their own.
     """
 
     host_mod: Any
@@ -42,8 +45,21 @@ class CompiledArtifact:
     target_host: Any = None
     plan: LaunchPlan = field(default_factory=lambda: LaunchPlan("empty"))
     line_table: dict[str, tuple[str, int]] = field(default_factory=dict)
+    device_compiler: DeviceCompiler | None = None
 
     def object_code(self) -> bytes | None:
         """Relocatable object code of ``rt_mod``, or None if it has no such form."""
         emit = getattr(self.rt_mod, "emit_object", None)
         return emit() if emit is not None else None
+
+    def device_code(self, flags: Sequence[str]) -> DeviceBinaries | None:
+        """Run the device compiler on ``kernel_source``; None for a backend without one.
+
+        Raises
+        ------
+        DeviceCompileError
+            With the compiler's first messages.
+        """
+        if self.device_compiler is None:
+            return None
+        return self.device_compiler.compile(self.kernel_source, self.target, flags)

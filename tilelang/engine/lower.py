@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,10 @@ class LaunchFacts:
     """What passes learn about a launch, as attributes of the device function."""
 
     scratch_bytes: str = "tl.scratch_bytes"
+    dyn_smem: str = "tl.dyn_smem"  # bytes
+    cluster: str = "tl.cluster"  # blocks along x, y and z
     flags: str = "tl.launch_flags"
+    param_align: str = "tl.param_align"  # parameter name -> bytes that its address must divide
 
 
 _FACTS = LaunchFacts()
@@ -100,6 +103,7 @@ def lower_with_context(
         target_host=context.target_host,
         plan=_with_facts(plan, lowered),
         line_table=_line_table(devices),
+        device_compiler=context.device_compiler,
     )
 
 
@@ -136,10 +140,25 @@ def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
         return replace(
             kernel,
             scratch_bytes=int(attrs.get(_FACTS.scratch_bytes, 0)),
+            dyn_smem=int(attrs.get(_FACTS.dyn_smem, 0)),
+            cluster=_three(attrs.get(_FACTS.cluster, (1, 1, 1))),
             flags=tuple(str(flag) for flag in attrs.get(_FACTS.flags, ())),
         )
 
-    return replace(plan, kernels=tuple(updated(kernel) for kernel in plan.kernels))
+    aligned: dict[str, int] = {}
+    for attrs in facts.values():
+        for name, align in attrs.get(_FACTS.param_align, {}).items():
+            aligned[str(name)] = max(int(align), aligned.get(str(name), 1))
+    return replace(
+        plan,
+        params=tuple(replace(p, align=aligned.get(p.name, p.align)) for p in plan.params),
+        kernels=tuple(updated(kernel) for kernel in plan.kernels),
+    )
+
+
+def _three(extents: Sequence[Any]) -> tuple[int, int, int]:
+    x, y, z = (int(extent) for extent in extents)
+    return x, y, z
 
 
 def _line_table(devices: list[DeviceFunction]) -> dict[str, tuple[str, int]]:

@@ -3,7 +3,7 @@
 
 A :class:`KernelLauncher` hands torch tensors to a native launcher as borrowed views: nothing is
 allocated per argument, which is what a tvm-ffi call spends most of its time on. Everything it does
-not know (other array types, other devices, huge integers) takes the tvm-ffi call instead, so both
+not know (other array types, huge integers) takes the tvm-ffi call instead, so both
 ways accept the same arguments and raise the same errors.
 """
 
@@ -35,6 +35,7 @@ cdef extern from "dlpack/dlpack.h":
         DLPackManagedTensorAllocator managed_tensor_allocator
         int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) noexcept
         int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
+        int (*current_work_stream)(int, int32_t, void**) noexcept
 
     int kDLCPU
 
@@ -75,6 +76,7 @@ cdef extern from "tvm/ffi/extra/c_env_api.h":
     int TVMFFIEnvSetDLPackManagedTensorAllocator(
         DLPackManagedTensorAllocator allocator, int globally,
         DLPackManagedTensorAllocator* previous)
+    int TVMFFIEnvSetStream(int32_t type, int32_t id, void* stream, void** previous)
 
 cdef extern from *:
     """
@@ -94,7 +96,7 @@ cdef class KernelLauncher:
     Parameters
     ----------
     function : tvm_ffi.Function
-        What :func:`tilelang._native.make_cpu_launcher` returned.
+        A native launcher.
     plan : LaunchPlan
         How it is called; used in messages.
 
@@ -137,18 +139,31 @@ cdef class KernelLauncher:
         cdef int32_t count = <int32_t>len(args)
         cdef int32_t i
         cdef int code
+        cdef DLDevice device
+        cdef void* stream = NULL
+        cdef void* previous_stream = NULL
+        device.device_type = kDLCPU
+        device.device_id = 0
         if self._torch == NULL or count > MAX_ARGS:
             return self.function(*args)
         for i in range(count):
-            if not self._pack(args[i], i, &packed[i], &tensors[i]):
+            if not self._pack(args[i], i, &packed[i], &tensors[i], &device):
                 return self.function(*args)
         result.type_index = kTVMFFINone
         result.zero_padding = 0
         result.v_int64 = 0
+        if device.device_type != kDLCPU:
+            # Kernels run on the stream that torch uses on the device of the tensors.
+            if self._torch.current_work_stream(
+                    device.device_type, device.device_id, &stream) != 0:
+                propagate_exception()
+            TVMFFIEnvSetStream(device.device_type, device.device_id, stream, &previous_stream)
         TVMFFIEnvSetDLPackManagedTensorAllocator(
             self._torch.managed_tensor_allocator, 0, &previous)
         with nogil:
             code = self._call(self._handle, packed, count, &result)
+        if device.device_type != kDLCPU:
+            TVMFFIEnvSetStream(device.device_type, device.device_id, previous_stream, NULL)
         TVMFFIEnvSetDLPackManagedTensorAllocator(previous, 0, NULL)
         if code == _PYTHON_ERROR_IS_SET:
             propagate_exception()
@@ -158,8 +173,12 @@ cdef class KernelLauncher:
             return None
         return self._unpack(result)
 
-    cdef bint _pack(self, object arg, int position, TVMFFIAny* out, DLTensor* tensor) except -1:
-        """Describe one argument; False if only the tvm-ffi call knows how."""
+    cdef bint _pack(self, object arg, int position, TVMFFIAny* out, DLTensor* tensor,
+                    DLDevice* device) except -1:
+        """Describe one argument; False if only the tvm-ffi call knows how.
+
+        ``device`` becomes that of the first tensor outside of host memory.
+        """
         cdef int overflow = 0
         cdef object kind = type(arg)
         out.zero_padding = 0
@@ -169,7 +188,9 @@ cdef class KernelLauncher:
                 self._refuse_tensor(arg, position)
             out.type_index = kTVMFFIDLTensorPtr
             out.v_ptr = tensor
-            return tensor.device.device_type == kDLCPU
+            if device.device_type == kDLCPU:
+                device[0] = tensor.device
+            return True
         if kind is int:
             out.type_index = kTVMFFIInt
             out.v_int64 = PyLong_AsLongLongAndOverflow(arg, &overflow)

@@ -3,7 +3,8 @@
 A target that compiles in-process gives an object file. The same file serves a kernel just compiled
 and one from the cache: it is linked in memory (``apache-tvm-ffi-orcjit``), with no linker and no
 second code generation. Where that package is missing, the module in memory is run as it is and
-nothing is stored. A target that stops at C text goes through the machine's C compiler.
+nothing is stored. Source text goes through the device compiler of its backend; C text, which has
+none, through the machine's C compiler.
 """
 
 from __future__ import annotations
@@ -15,15 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import tvm_ffi
 
-from tilelang.cache.key import host_cpu
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
-from tilelang.jit.adapter.c_library import (
-    c_compiler_stamp,
-    compile_c,
-    link_library,
-    load_library,
-)
-from tilelang.jit.adapter.launcher import cpu_launcher
+from tilelang.jit.adapter.c_library import compile_c, link_library, load_library
+from tilelang.jit.adapter.launcher import code_fingerprint, cpu_launcher, device_launcher
 
 if TYPE_CHECKING:
     from tilelang.backend import BackendContext
@@ -42,16 +37,18 @@ class TVMFFIAdapter(KernelAdapter):
 
     @classmethod
     def fingerprint(cls, context: BackendContext) -> Mapping[str, str]:
-        """The CPU, whose machine code the files hold, and the C compiler, which may make them."""
-        return {"cpu": host_cpu(), "cc": c_compiler_stamp()}
+        """The device compiler, or else the CPU and the C compiler; nothing that is not used."""
+        return code_fingerprint(context)
 
     @classmethod
     def build(cls, artifact: CompiledArtifact, compile_flags: Sequence[str]) -> KernelBundle:
-        """Take the object code of the lowering result, or compile its C text."""
+        """Take the object code of the lowering result, or compile its text."""
         binaries: dict[str, bytes] = {}
         runtime_module = None
         code = artifact.object_code() if _has_object_loader() else None
-        if code is not None:
+        if (device := artifact.device_code(compile_flags)) is not None:
+            binaries.update(device)
+        elif code is not None:
             binaries[_OBJECT] = code
         elif hasattr(artifact.rt_mod, "__getitem__"):
             runtime_module = artifact.rt_mod
@@ -67,6 +64,8 @@ class TVMFFIAdapter(KernelAdapter):
 
     def load(self, bundle: KernelBundle) -> Callable[..., Any]:
         """Load the code and make the launcher."""
+        if (launcher := device_launcher(bundle)) is not None:
+            return launcher
         module = bundle.runtime_module
         if _OBJECT in bundle.binaries:
             module = _load_object(bundle.binaries[_OBJECT])

@@ -1,0 +1,52 @@
+"""How a target backend turns generated source into device code, and device code into a callable.
+
+A backend whose code runs on a device names one in its manifest; execution adapters find it there,
+so they know no target kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tvm.target import Target
+
+from tilelang.errors import BackendError
+
+__all__ = ["DeviceBinaries", "DeviceCompiler"]
+
+DeviceBinaries: TypeAlias = Mapping[str, bytes]
+
+
+def _no_fingerprint() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class DeviceCompiler:
+    """The device compiler of a target kind and the launcher of what it makes.
+
+    Parameters
+    ----------
+    binary : str
+        File name of the device code, such as ``"kernel.cubin"``; no two backends share one.
+    compile : callable
+        ``(source, target, flags) -> {file name: contents}`` with at least the file ``binary``. It
+        needs no device.
+    load : callable
+        ``(plan, binaries, lines) -> callable`` over the input arguments in order, where ``lines``
+        maps entry names to ``(file, line)``. What it needs of the machine is looked for at the
+        first call, so a kernel can be made and inspected anywhere.
+    fingerprint : callable, optional
+        What the binaries depend on besides source, target and flags, such as a version.
+    """
+
+    binary: str
+    compile: Callable[[str, Target, Sequence[str]], DeviceBinaries]
+    load: Callable[[Any, DeviceBinaries, Mapping[str, Any]], Callable[..., Any]]
+    fingerprint: Callable[[], Mapping[str, str]] = _no_fingerprint
+
+    def __post_init__(self) -> None:
+        if not self.binary:
+            raise BackendError("a device compiler needs the file name of its device code")

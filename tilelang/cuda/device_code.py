@@ -1,0 +1,70 @@
+"""Device code of CUDA kernels: made from source without a GPU, loaded at the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tvm_ffi
+from tvm.target import Target
+
+import tilelang._native  # noqa: F401  (the native library holds the launcher)
+from tilelang.backend.device_compiler import DeviceBinaries
+from tilelang.cuda.target import target_codes
+from tilelang.engine.launch_plan import LaunchPlan
+from tilelang.env import env
+from tilelang.errors import DeviceCompileError
+
+__all__ = ["ARCHS", "BINARY", "compile_source", "make_launcher"]
+
+BINARY = "kernel.cubin"
+ARCHS = "kernel.archs"  # what it was compiled for, for messages
+
+
+def compile_source(source: str, target: Target, flags: Sequence[str]) -> DeviceBinaries:
+    """Compile CUDA source for the architectures of ``target``; no GPU or driver is needed.
+
+    Raises
+    ------
+    DeviceCompileError
+        With the compiler's first messages.
+    """
+    from tilelang.cuda.compile import compile_cubin  # loads the device compiler
+
+    archs = target_codes(target)
+    if len(archs) != 1:
+        raise DeviceCompileError(
+            f"one architecture can be compiled for at a time, found {', '.join(archs)}"
+        )
+    return {BINARY: compile_cubin(source, arch=archs[0], flags=flags), ARCHS: archs[0].encode()}
+
+
+def make_launcher(
+    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The native launcher of compiled CUDA kernels.
+
+    Parameters
+    ----------
+    plan : LaunchPlan
+        Kernels may carry the flags ``"cooperative"`` and ``"pdl"`` (programmatic dependent
+        launch: the kernel may start before the one ahead of it in the stream has ended).
+    binaries : mapping
+        File ``kernel.cubin``, and ``kernel.archs``, the architectures it is for.
+    lines : mapping
+        Entry name to ``(file, line)`` of the user's launch.
+
+    Returns
+    -------
+    tvm_ffi.Function
+        Takes the input arguments in order, on one CUDA device; launches on that device's current
+        stream without waiting, and returns the outputs. It raises ``LaunchError`` if there is no
+        driver or the device refuses the launch, before anything is allocated or written.
+    """
+    make = tvm_ffi.get_global_func("tl.cuda.make_launcher")
+    where = [":".join(str(part) for part in lines.get(k.entry, ())) for k in plan.kernels]
+    archs = binaries.get(ARCHS, b"").decode()
+    launcher: Callable[..., Any] = make(
+        plan.to_json(), binaries[BINARY], archs, where, env.TILELANG_CUDA_DRIVER
+    )
+    return launcher
