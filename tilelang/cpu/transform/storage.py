@@ -8,7 +8,7 @@ from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.cpu.transform.flatten import TILE_ALIGNMENT
+from tilelang.transform.flatten import TILE_ALIGNMENT
 from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int, dtype_of
 

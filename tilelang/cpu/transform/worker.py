@@ -14,7 +14,7 @@ from tvm import tirx as T
 from tvm_ffi import structural_walk
 
 from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.transform.flatten import flatten_buffers
+from tilelang.transform.flatten import flatten_buffers
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of, is_buffer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from tvm import ir
@@ -10,6 +11,7 @@ from tvm import tirx as T
 from tvm_ffi import structural_map
 
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
+from tilelang.layout.digits import flatten
 
 __all__ = ["TILE_ALIGNMENT", "flat_buffer", "flatten_buffers"]
 
@@ -19,12 +21,14 @@ TILE_ALIGNMENT = 64
 _ARITHMETIC = (T.Add, T.Sub, T.Mul)
 
 
-def flat_buffer(buffer: ir.Var) -> ir.Var:
+def flat_buffer(buffer: ir.Var, layout: Any = None, alignment: int = TILE_ALIGNMENT) -> ir.Var:
     """A one-dimensional buffer of the same name, dtype, scope and span.
 
-    A tensor has extent 1: its real size is not needed once accesses are flat.
+    A tensor has extent 1: its real size is not needed once accesses are flat. With a ``layout``
+    the size is that of its storage.
     """
-    sizes = [const_int(extent) for extent in buffer.shape]
+    shape = list(buffer.shape) if layout is None else layout.get_output_shape()
+    sizes = [const_int(extent) for extent in shape]
     known = all(size is not None for size in sizes) and buffer.scope() != "global"
     extent = max(1, math.prod(size for size in sizes if size is not None)) if known else 1
     return T.decl_buffer(
@@ -33,29 +37,50 @@ def flat_buffer(buffer: ir.Var) -> ir.Var:
         buffer.name,
         scope=buffer.scope(),
         layout=None,
-        data_alignment=buffer.ty.data_alignment if buffer.scope() == "global" else TILE_ALIGNMENT,
+        data_alignment=buffer.ty.data_alignment if buffer.scope() == "global" else alignment,
         span=buffer.span,
     )
 
 
-def flatten_buffers(func: T.PrimFunc) -> tuple[T.PrimFunc, dict[ir.Var, ir.Var]]:
+def flatten_buffers(
+    func: T.PrimFunc,
+    layouts: Mapping[ir.Var, Any] | None = None,
+    alignment: int | None = TILE_ALIGNMENT,
+) -> tuple[T.PrimFunc, dict[ir.Var, ir.Var]]:
     """Flatten every buffer of ``func``; also return parameter buffer -> flat buffer.
+
+    Parameters
+    ----------
+    layouts : mapping of buffer to Layout, optional
+        Storage other than row-major.
+    alignment : int, optional
+        Bytes that tiles are aligned to; None keeps what each buffer says.
 
     Before: ``A[i, j]`` with shape (n, 16). After: ``A[i * 16 + j]``, in 64-bit arithmetic where the
     offset may pass 2^31.
     """
     flat: dict[ir.Var, ir.Var] = {}
+    storage = layouts or {}
 
     def renamed(buffer: ir.Var) -> ir.Var:
         if buffer not in flat:
-            flat[buffer] = flat_buffer(buffer)
+            aligned = buffer.ty.data_alignment if alignment is None else alignment
+            flat[buffer] = flat_buffer(buffer, storage.get(buffer), aligned)
         return flat[buffer]
 
+    def offset_of(buffer: ir.Var, indices: Any) -> ir.Expr:
+        layout = storage.get(buffer)
+        if layout is None:
+            return _offset(buffer, indices)
+        return flatten(
+            zip(layout.map_forward_index(list(indices)), layout.get_output_shape(), strict=True)
+        )
+
     def on_load(load: ir.TensorLoad) -> ir.Expr:
-        return T.BufferLoad(renamed(load.source), [_offset(load.source, load.indices)], load.span)
+        return T.BufferLoad(renamed(load.source), [offset_of(load.source, load.indices)], load.span)
 
     def on_store(stmt: T.BufferStore) -> T.Stmt:
-        offset = _offset(stmt.buffer, stmt.indices)
+        offset = offset_of(stmt.buffer, stmt.indices)
         return T.BufferStore(renamed(stmt.buffer), stmt.value, [offset], stmt.span)
 
     def on_alloc(stmt: T.AllocBuffer) -> T.Stmt:

@@ -1,0 +1,243 @@
+"""Barriers where threads exchange data through memory.
+
+A walk in program order keeps what has been read and written since the last barrier; a statement
+that touches the same place in a conflicting way gets a barrier in front. What one nest or op does
+is a unit: its iterations do not depend on each other. Loops are walked until what is pending at
+their end also is what is pending at their start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tvm import ir, sym
+from tvm import tirx as T
+from tvm_ffi import structural_map
+
+from tilelang.errors import LoweringError
+from tilelang.ir import intrin
+from tilelang.ir.expr import const_int
+from tilelang.transform.simt.launch import launch_of
+from tilelang.transform.simt.memory import Touch, touches_of
+from tilelang.transform.simt.uniform import Uniformity
+
+__all__ = ["UNIT", "place_barriers", "unit"]
+
+#: Attribute around the code of one nest or op, which needs no barrier inside.
+UNIT = "tl.unit"
+_SYNC = "tl.sync_threads"
+
+
+def unit(body: T.Stmt, span: ir.Span | None = None) -> T.Stmt:
+    """Mark ``body`` as one step of the block: its parts do not depend on each other."""
+    return T.AttrStmt(T.const(0, "int32"), UNIT, T.const(0, "int32"), body, span)
+
+
+@dataclass
+class _Walk:
+    places: Mapping[ir.Var, tuple[int, int]]
+    uniformity: Uniformity
+    analyzer: sym.Analyzer = field(default_factory=sym.Analyzer)
+    pending: list[Touch] = field(default_factory=list)
+    placed: int = 0
+
+
+def place_barriers(
+    func: T.PrimFunc, places: Mapping[ir.Var, tuple[int, int]], threads: int
+) -> T.PrimFunc:
+    """Insert ``T.sync_threads()`` where a conflict is not ordered yet.
+
+    Parameters
+    ----------
+    places : mapping of shared buffer to (offset, bytes)
+        Buffers that overlap in the arena conflict with each other.
+    threads : int
+        A block of one thread needs no barrier; one of a single warp still does.
+
+    Raises
+    ------
+    LoweringError
+        If a barrier would stand where only some threads come by.
+
+    Before: ``S[tx] = x; y = S[tx ^ 1]``. After: ``S[tx] = x; T.sync_threads(); y = S[tx ^ 1]``.
+    """
+    if threads == 1:
+        return func.with_body(_without_units(func.body))
+    walk = _Walk(places, Uniformity(func))
+    launch = launch_of(func)
+    return func.with_body(launch.around(_without_units(_stmt(walk, launch.body))))
+
+
+def _without_units(body: T.Stmt) -> T.Stmt:
+    return structural_map(body, (T.AttrStmt, lambda s: s.body if s.attr_key == UNIT else s))
+
+
+def _stmt(walk: _Walk, stmt: Any) -> Any:
+    if isinstance(stmt, T.SeqStmt):
+        return T.stmt_seq(*[_stmt(walk, child) for child in stmt.seq])
+    if isinstance(stmt, T.AttrStmt) and stmt.attr_key == UNIT:
+        return _unit(walk, stmt)
+    if isinstance(stmt, T.AttrStmt):
+        body = _stmt(walk, stmt.body)
+        return T.AttrStmt(stmt.node, stmt.attr_key, stmt.value, body, stmt.span)
+    if isinstance(stmt, (T.For, T.While)):
+        return _loop(walk, stmt)
+    if isinstance(stmt, T.IfThenElse):
+        return _branch(walk, stmt)
+    if _is_barrier(stmt):
+        walk.pending = []
+        return stmt
+    return _unit(walk, stmt)
+
+
+def _is_barrier(stmt: Any) -> bool:
+    value = stmt.value if isinstance(stmt, T.Evaluate) else None
+    if not isinstance(value, ir.Call) or not isinstance(value.op, ir.Op):
+        return False
+    name = value.op.name
+    return (name == _SYNC and not value.args) or name.startswith("tl.syncthreads_")
+
+
+def _unit(walk: _Walk, stmt: Any) -> Any:
+    touches = touches_of(stmt)
+    barrier = _needs_barrier(walk, touches)
+    if barrier:
+        walk.pending = []
+        walk.placed += 1
+    walk.pending = _merged(walk.pending, touches)
+    return T.SeqStmt([_sync(stmt.span), stmt]) if barrier else stmt
+
+
+def _sync(span: ir.Span | None) -> T.Stmt:
+    call = intrin.get("sync_threads")
+    return T.Evaluate(ir.Call(call.op, [], ret_ty="void", span=span), span)
+
+
+def _merged(pending: list[Touch], touches: list[Touch]) -> list[Touch]:
+    known = {(t.buffer, t.mode, _text(t)) for t in pending}
+    result = list(pending)
+    for touch in touches:
+        key = (touch.buffer, touch.mode, _text(touch))
+        if key not in known:
+            known.add(key)
+            result.append(touch)
+    return result
+
+
+def _text(touch: Touch) -> str:
+    return "" if touch.indices is None else str(touch.indices[:1])
+
+
+def _needs_barrier(walk: _Walk, touches: list[Touch]) -> bool:
+    return any(
+        new.conflicts(old) and _may_meet(walk, new, old) for new in touches for old in walk.pending
+    )
+
+
+def _may_meet(walk: _Walk, a: Touch, b: Touch) -> bool:
+    """Whether two touches may be of the same bytes."""
+    if not a.buffer.same_as(b.buffer):
+        first, second = walk.places.get(a.buffer), walk.places.get(b.buffer)
+        if first is None or second is None:
+            return False
+        return first[0] < second[0] + second[1] and second[0] < first[0] + first[1]
+    if a.indices is None or b.indices is None or len(a.indices) < 2:
+        return True
+    return not _other_version(walk, a.indices[0], b.indices[0])
+
+
+def _other_version(walk: _Walk, a: ir.Expr, b: ir.Expr) -> bool:
+    """Whether two numbers of buffer versions, ``(k + c) % n``, always differ."""
+    x, y = const_int(a), const_int(b)
+    if x is not None and y is not None:
+        return x != y
+    if isinstance(a, T.FloorMod) and isinstance(b, T.FloorMod):
+        n, m = const_int(a.b), const_int(b.b)
+        distance = const_int(walk.analyzer.simplify(a.a - b.a))
+        return n is not None and n == m and distance is not None and distance % n != 0
+    return False
+
+
+def _loop(walk: _Walk, loop: Any) -> Any:
+    before = walk.pending
+    divergent = not walk.uniformity.is_uniform_loop(loop)
+    entry, body = list(before), loop.body
+    for _ in range(8):
+        walk.pending, count = list(entry), walk.placed
+        body = _stmt(walk, loop.body)
+        if divergent and walk.placed > count:
+            raise _divergent(loop.span)
+        again = _merged(entry, _next_iteration(loop, walk.pending))
+        if len(again) == len(entry):
+            break
+        entry = again
+    walk.pending = _merged(before, walk.pending)
+    if isinstance(loop, T.While):
+        return T.While(loop.condition, body, loop.span)
+    return T.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
+        loop.annotations, loop.step, loop.span,
+    )  # fmt: skip
+
+
+def _next_iteration(loop: Any, pending: list[Touch]) -> list[Touch]:
+    """``pending`` as the next iteration sees it: what was ``k`` is ``k - 1`` there."""
+    if isinstance(loop, T.While):
+        return pending
+    var = loop.loop_var
+    step = 1 if loop.step is None else loop.step
+
+    def earlier(touch: Touch) -> Touch:
+        if touch.indices is None:
+            return touch
+        moved = tuple(
+            structural_map(i, (ir.Var, lambda v: v - step if v.same_as(var) else v))
+            for i in touch.indices
+        )
+        return replace(touch, indices=moved)
+
+    return [earlier(t) for t in pending]
+
+
+def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
+    if not walk.uniformity.is_uniform(stmt.condition):
+        return _divergent_branch(walk, stmt)
+    start, placed = list(walk.pending), walk.placed
+    then_case = _stmt(walk, stmt.then_case)
+    first = walk.pending
+    walk.pending = start
+    else_case = None if stmt.else_case is None else _stmt(walk, stmt.else_case)
+    del placed
+    walk.pending = _merged(first, walk.pending)
+    return T.IfThenElse(stmt.condition, then_case, else_case, stmt.span)
+
+
+def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
+    """Threads part here: a barrier may stand before the branch, never inside."""
+    touches = touches_of(stmt)
+    before = _needs_barrier(walk, touches)
+    pending = [] if before else walk.pending
+    inner = _Walk(walk.places, walk.uniformity)
+    for case in (stmt.then_case, stmt.else_case):
+        if case is None:
+            continue
+        inner.pending = []
+        _stmt(inner, case)
+        if inner.placed:
+            raise _divergent(stmt.span)
+    walk.pending = _merged(pending, touches)
+    if not before:
+        return stmt
+    walk.placed += 1
+    return T.SeqStmt([_sync(stmt.span), stmt])
+
+
+def _divergent(span: ir.Span | None) -> LoweringError:
+    return LoweringError(
+        "threads exchange data through memory inside a branch or loop that not all of them enter; "
+        "no barrier can stand there. Make the condition the same for all threads of a block, or "
+        "move the exchange out of it",
+        span,
+    )

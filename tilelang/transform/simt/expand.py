@@ -1,0 +1,63 @@
+"""Element-wise tile ops become parallel nests, which the thread partition then deals out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as T
+from tvm_ffi import structural_map
+
+from tilelang.ir.op import TileCall
+from tilelang.transform import elementwise
+
+__all__ = ["ELEMENTWISE", "expand_elementwise"]
+
+#: Ops that treat every element alike, by name.
+ELEMENTWISE: dict[str, Any] = {
+    "atomic": elementwise.lower_atomic,
+    "copy": elementwise.lower_copy,
+    "fill": elementwise.lower_fill,
+    "finalize_reducer": elementwise.lower_finalize_reducer,
+    "im2col": elementwise.lower_im2col,
+    "reducer_init": elementwise.lower_reducer_init,
+    "transpose": elementwise.lower_transpose,
+}
+
+
+def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
+    """Replace element-wise tile ops by nests; a nest of a copy carries its options.
+
+    Before: ``T.copy(A[bx * 64:+64], A_shared)``. After: ``for i in T.parallel(64): A_shared[i] =
+    A[bx * 64 + i]``.
+    """
+
+    def expand(stmt: T.Evaluate) -> T.Stmt:
+        call = TileCall.of(stmt)
+        if call is None or call.name not in ELEMENTWISE:
+            return stmt
+        nest = ELEMENTWISE[call.name](call, None)
+        return _with_notes(nest, call) if call.name == "copy" else nest
+
+    return func.with_body(structural_map(func.body, (T.Evaluate, expand)))
+
+
+def _with_notes(nest: T.Stmt, call: TileCall) -> T.Stmt:
+    """Mark the nest of a copy: passes overlap it, and honour the user's hints."""
+    if not isinstance(nest, T.For):
+        return nest
+    notes: dict[str, Any] = {**nest.annotations, "tl.copy": 1}
+    if call.attrs.coalesced_width:
+        notes["coalesced_width"] = int(call.attrs.coalesced_width)
+    if call.attrs.loop_layout is not None:
+        notes["loop_layout"] = call.attrs.loop_layout
+    if call.attrs.is_async:
+        notes["tl.async"] = 1
+    return with_annotations(nest, notes)
+
+
+def with_annotations(loop: T.For, annotations: dict[str, Any]) -> T.For:
+    """``loop`` with other annotations."""
+    return T.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, loop.thread_binding,
+        annotations, loop.step, loop.span,
+    )  # fmt: skip

@@ -1,0 +1,56 @@
+"""The last steps of lowering: shared memory is laid out, threads are ordered, buffers made flat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir
+from tvm import tirx as T
+from tvm_ffi import structural_map
+
+from tilelang.ir.expr import is_buffer
+from tilelang.ir.intrin import simt
+from tilelang.transform.flatten import flatten_buffers
+from tilelang.transform.simt.barriers import place_barriers
+from tilelang.transform.simt.launch import launch_of
+from tilelang.transform.simt.memory import is_shared
+from tilelang.transform.simt.shared_memory import plan_shared_memory
+
+__all__ = ["place_memory"]
+
+
+def place_memory(func: T.PrimFunc, limit: int, *, merge: bool = True) -> T.PrimFunc:
+    """Plan shared memory, insert barriers, and flatten every buffer.
+
+    Sets ``tl.dyn_smem``, the bytes of the arena. Shared buffers become declarations at an offset
+    of it (``T.shared_arena(offset)``).
+
+    Raises
+    ------
+    LoweringError
+        If shared memory does not suffice, or a barrier has no legal place.
+    """
+    attrs = func.attrs or {}
+    layouts: dict[ir.Var, Any] = {pair[0]: pair[1] for pair in attrs.get("tl.storage_layouts", [])}
+    launch = launch_of(func)
+    plan = plan_shared_memory(launch.body, layouts, limit, merge=merge)
+    func = place_barriers(func, plan.places, launch.threads)
+    offsets = {buffer: offset for buffer, (offset, _) in plan.places.items()}
+
+    def declare(stmt: T.AllocBuffer) -> T.Stmt:
+        if not is_shared(stmt.buffer):
+            return stmt
+        pointer = simt.expression(
+            "shared_arena", offsets.get(stmt.buffer, 0), result=stmt.buffer.data.ty
+        )
+        return T.DeclBuffer(stmt.buffer, data=pointer, span=stmt.span)
+
+    func = func.with_body(structural_map(func.body, (T.AllocBuffer, declare)))
+    func, flat = flatten_buffers(func, layouts, None)
+    params = [flat[p] if is_buffer(p) else p for p in func.params]
+    kept = {key: value for key, value in attrs.items() if key != "tl.storage_layouts"}
+    result = T.PrimFunc(
+        params, func.body, ret_type=func.ret_type, attrs=ir.make_node("ir.DictAttrs", **kept)
+        if kept else None, span=func.span,
+    )  # fmt: skip
+    return result.with_attr("tl.dyn_smem", plan.total)
