@@ -15,7 +15,7 @@ from tilelang.engine.launch_plan import LaunchPlan
 from tilelang.env import env
 from tilelang.errors import DeviceCompileError
 
-__all__ = ["ARCHS", "BINARY", "compile_source", "make_launcher"]
+__all__ = ["ARCHS", "BINARY", "compile_source", "make_launcher", "native_arguments"]
 
 BINARY = "kernel.cubin"
 ARCHS = "kernel.archs"  # what it was compiled for, for messages
@@ -62,9 +62,14 @@ def make_launcher(
         driver or the device refuses the launch, before anything is allocated or written.
     """
     make = tvm_ffi.get_global_func("tl.cuda.make_launcher")
+    launcher: Callable[..., Any] = make(*native_arguments(plan, binaries, lines))
+    return launcher
+
+
+def native_arguments(
+    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """What the native library makes a launcher from: plan, code, archs, lines, driver."""
     where = [":".join(str(part) for part in lines.get(k.entry, ())) for k in plan.kernels]
     archs = binaries.get(ARCHS, b"").decode()
-    launcher: Callable[..., Any] = make(
-        plan.to_json(), binaries[BINARY], archs, where, env.TILELANG_CUDA_DRIVER
-    )
-    return launcher
+    return plan.to_json(), binaries[BINARY], archs, where, env.TILELANG_CUDA_DRIVER

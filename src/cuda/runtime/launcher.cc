@@ -6,12 +6,12 @@
  * call can be captured into a CUDA graph.
  */
 #include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 #include <tvm/ffi/string.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,8 +23,7 @@
 #include "../../backend/common/outputs.h"
 #include "../../backend/common/python_api.h"
 #include "../../backend/common/small_array.h"
-#include "device_module.h"
-#include "launch_failure.h"
+#include "kernel_set.h"
 
 namespace tilelang {
 namespace cuda {
@@ -37,45 +36,26 @@ using runtime::KernelSpec;
 using runtime::Plan;
 using runtime::SmallArray;
 
-bool HasFlag(const KernelSpec& kernel, const char* flag) {
-  return std::find(kernel.flags.begin(), kernel.flags.end(), flag) != kernel.flags.end();
-}
-
-/*! \brief What a kernel's launches have in common. */
-struct LaunchKind {
-  std::string who;  // beginning of every message: the function and the user's line
-  bool cooperative;
-  bool programmatic;
-};
-
-/*! \brief Stream of the tensors, or the framework's current one if there were none. */
+/*! \brief Stream of the tensors; a call without tensors takes torch's current one. */
 Stream CallStream(const Frame& frame) {
-  if (!frame.device_known) {
-    const DLPackExchangeAPI* torch = runtime::TorchExchangeApi();
-    void* stream = nullptr;
-    if (torch != nullptr && torch->current_work_stream != nullptr &&
-        torch->current_work_stream(kDLCUDA, frame.device.device_id, &stream) == 0) {
-      return static_cast<Stream>(stream);
-    }
+  void* stream = TVMFFIEnvGetStream(kDLCUDA, frame.device.device_id);
+  const DLPackExchangeAPI* torch = runtime::TorchExchangeApi();
+  if (stream == nullptr && !frame.device_known && torch != nullptr && runtime::PythonAvailable()) {
+    int code = torch->current_work_stream(kDLCUDA, frame.device.device_id, &stream);
+    if (code != 0) runtime::Fail("RuntimeError", "torch does not tell its current stream");
   }
-  return static_cast<Stream>(TVMFFIEnvGetStream(kDLCUDA, frame.device.device_id));
+  return static_cast<Stream>(stream);
 }
 
 class Launcher {
  public:
-  Launcher(Plan plan, Image image, const ffi::Array<ffi::String>& lines, std::string driver_path)
-      : binder_(std::move(plan)), modules_(std::move(image)), driver_path_(std::move(driver_path)) {
-    const Plan& parsed = binder_.plan();
-    for (size_t k = 0; k < parsed.kernels.size(); ++k) {
-      std::string line = k < lines.size() ? std::string(lines[static_cast<int64_t>(k)]) : "";
-      std::string who = line.empty() ? parsed.name : line + ": " + parsed.name;
-      kinds_.push_back({who, HasFlag(parsed.kernels[k], "cooperative"),
-                        HasFlag(parsed.kernels[k], "pdl")});
-    }
-  }
+  Launcher(Plan plan, const ffi::Bytes& code, const ffi::String& archs,
+           const ffi::Array<ffi::String>& lines, std::string driver_path)
+      : binder_(std::move(plan)),
+        kernels_(binder_.plan(), code, archs, lines, std::move(driver_path)) {}
 
   ffi::Any Call(const ffi::AnyView* args, int num_args) {
-    const Driver& driver = LoadedDriver();
+    const Driver& driver = kernels_.driver();
     const Plan& plan = binder_.plan();
     Frame frame(plan);
     binder_.Bind(args, num_args, &frame);
@@ -87,14 +67,14 @@ class Launcher {
       runtime::Outputs outputs(binder_, &frame);
       return outputs.Take();
     }
-    DeviceModule& module = modules_.Get(driver, frame.device.device_id);
+    DeviceModule& module = kernels_.OnDevice(frame.device.device_id);
     ContextScope scope(driver, module.context());
     if (scope.code() != kSuccess) {
       FailDriver(driver, plan.name, "using " + DeviceText(module.device()), scope.code());
     }
     // Whatever can be refused is refused before anything is allocated or queued.
     for (size_t k = 0; k < launches.size(); ++k) {
-      if (Runs(launches[k])) CheckLaunch(module, kinds_[k].who, k, launches[k]);
+      if (Runs(launches[k])) CheckLaunch(module, kernels_.kind(k).who, k, launches[k]);
     }
     runtime::Outputs outputs(binder_, &frame);
     std::vector<ffi::Tensor> workspaces = runtime::AllocateWorkspaces(binder_, &frame);
@@ -109,18 +89,10 @@ class Launcher {
  private:
   static bool Runs(const Launch& launch) { return launch.grid[0] != 0; }
 
-  const Driver& LoadedDriver() {
-    const Driver* driver = driver_.load(std::memory_order_acquire);
-    if (driver == nullptr) {
-      driver = &Driver::Load(driver_path_, binder_.plan().name);
-      driver_.store(driver, std::memory_order_release);
-    }
-    return *driver;
-  }
-
   /*! \return Whether there is anything to launch; if not, the grid is 0 along x. */
   bool Evaluate(size_t k, const Frame& frame, Launch* launch) const {
     const KernelSpec& kernel = binder_.plan().kernels[k];
+    const LaunchKind& kind = kernels_.kind(k);
     const int64_t* symbols = frame.symbols.data();
     if (binder_.EvalGrid(kernel, frame, launch->grid) == 0) {
       launch->grid[0] = 0;
@@ -128,11 +100,11 @@ class Launcher {
     }
     for (int dim = 0; dim < 3; ++dim) {
       launch->block[dim] = kernel.block[dim].Eval(symbols);
-      launch->cluster[dim] = kernel.cluster[dim];
+      launch->cluster[dim] = kind.cluster[dim];
     }
     launch->dynamic_shared = kernel.dyn_smem.Eval(symbols);
-    launch->cooperative = kinds_[k].cooperative;
-    launch->programmatic = kinds_[k].programmatic;
+    launch->cooperative = kind.cooperative;
+    launch->programmatic = kind.programmatic;
     return true;
   }
 
@@ -171,26 +143,18 @@ class Launcher {
     if (launch.programmatic) raise(kProgrammaticStreamSerialization);
     int code = module->driver().api().LaunchKernelEx(&config, module->kernel(k).function,
                                                      addresses.data(), nullptr);
-    if (code != kSuccess) FailLaunch(*module, kinds_[k].who, kernel.entry, k, launch, code);
+    if (code != kSuccess) FailLaunch(*module, kernels_.kind(k).who, kernel.entry, k, launch, code);
   }
 
   Binder binder_;
-  ModuleTable modules_;
-  std::string driver_path_;
-  std::atomic<const Driver*> driver_{nullptr};
-  std::vector<LaunchKind> kinds_;
+  KernelSet kernels_;
 };
 
 ffi::Function MakeLauncher(const ffi::String& plan_json, const ffi::Bytes& code,
                            const ffi::String& archs, const ffi::Array<ffi::String>& lines,
                            const ffi::String& driver_path) {
-  Plan plan = Plan::FromJson(plan_json);
-  Image image;
-  image.code = std::string(code.data(), code.size());
-  image.archs = archs;
-  image.who = plan.name;
-  for (const KernelSpec& kernel : plan.kernels) image.entries.push_back(kernel.entry);
-  auto launcher = std::make_shared<Launcher>(std::move(plan), std::move(image), lines, driver_path);
+  auto launcher = std::make_shared<Launcher>(Plan::FromJson(plan_json), code, archs, lines,
+                                             driver_path);
   return ffi::Function::FromPacked(
       [launcher](const ffi::AnyView* args, int32_t num_args, ffi::Any* result) {
         *result = launcher->Call(args, num_args);

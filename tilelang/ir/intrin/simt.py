@@ -53,9 +53,7 @@ def _argument(value: Any) -> ir.Expr:
 def expression(name: str, *args: Any, result: Any, span: ir.Span | None = None) -> ir.Call:
     """A call of ``name`` with a value; ``result`` is its type."""
     assert name in SIMT_OPS, f"{name} is no operation of thread programs"
-    return ir.Call(
-        ir.Op.get(op_name(name)), [_argument(a) for a in args], ret_ty=result, span=span
-    )
+    return ir.Call(ir.Op.get(op_name(name)), [_argument(a) for a in args], ret_ty=result, span=span)
 
 
 def call(name: str, *args: Any, span: ir.Span | None = None) -> T.Evaluate:

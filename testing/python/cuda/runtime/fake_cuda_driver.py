@@ -20,12 +20,27 @@ _DEVICE_OFFSET = 8  # of the device in a DLPack tensor, behind its data pointer
 
 
 class FakeDriver:
-    """The compiled library: its path, what was asked of it, and switches for failures."""
+    """The compiled library: its path, what was asked of it, and switches for failures.
 
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "libfake_cuda.so")
+    With ``stand_in``, other code of this process that looks for the driver gets it as well.
+    """
+
+    def __init__(self, folder: Path, *, stand_in: bool = False) -> None:
+        self.path = str(folder / "libcuda.so.1")
         include = tvm_ffi.libinfo.find_dlpack_include_path()
-        command = ["gcc", "-shared", "-fPIC", "-w", f"-I{include}", str(SOURCE), "-o", self.path]
+        # A later search for a library of this name finds the one that is loaded.
+        name = "-Wl,-soname,libcuda.so.1" if stand_in else "-Wl,-soname,libfake_cuda.so"
+        command = [
+            "gcc",
+            name,
+            "-shared",
+            "-fPIC",
+            "-w",
+            f"-I{include}",
+            str(SOURCE),
+            "-o",
+            self.path,
+        ]
         subprocess.run(command, check=True)
         self._library = ctypes.CDLL(self.path)
         self._library.fake_log.restype = ctypes.c_char_p

@@ -1,0 +1,49 @@
+"""Execution backend ``nvrtc``: CUDA text compiled in-process, launched from Python.
+
+Launches go through the driver bindings of ``cuda-python``. Arguments are checked, and results and
+errors made, by the same native code as in the other execution backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
+from tilelang.jit.adapter.launcher import code_fingerprint
+
+if TYPE_CHECKING:
+    from tilelang.backend import BackendContext
+    from tilelang.engine.artifact import CompiledArtifact
+
+__all__ = ["ADAPTER", "NVRTCAdapter"]
+
+
+class NVRTCAdapter(KernelAdapter):
+    """Launches CUDA kernels through cuda-python."""
+
+    name: ClassVar[str] = "nvrtc"
+
+    @classmethod
+    def fingerprint(cls, context: BackendContext) -> Mapping[str, str]:
+        """The device compiler."""
+        return code_fingerprint(context)
+
+    @classmethod
+    def build(cls, artifact: CompiledArtifact, compile_flags: Sequence[str]) -> KernelBundle:
+        """Compile the text for the device."""
+        return KernelBundle(
+            plan=artifact.plan,
+            kernel_source=artifact.kernel_source,
+            binaries=artifact.device_code(compile_flags) or {},
+            line_table=artifact.line_table,
+        )
+
+    def load(self, bundle: KernelBundle) -> Callable[..., Any]:
+        """Make the launcher; nothing of CUDA is needed before it is called."""
+        from tilelang.cuda.python_launcher import PythonLauncher  # only this adapter needs it
+
+        return PythonLauncher(bundle.plan, bundle.binaries, bundle.line_table)
+
+
+ADAPTER = NVRTCAdapter
