@@ -14,9 +14,10 @@ from tvm.target import Target
 
 from tilelang.errors import BackendError
 
-__all__ = ["DeviceBinaries", "DeviceCompiler"]
+__all__ = ["DeviceBinaries", "DeviceCompiler", "DeviceLoader"]
 
 DeviceBinaries: TypeAlias = Mapping[str, bytes]
+DeviceLoader: TypeAlias = Callable[[Any, DeviceBinaries, Mapping[str, Any]], Callable[..., Any]]
 
 
 def _no_fingerprint() -> Mapping[str, str]:
@@ -35,16 +36,19 @@ class DeviceCompiler:
         ``(source, target, flags) -> {file name: contents}`` with at least the file ``binary``. It
         needs no device.
     load : callable
-        ``(plan, binaries, lines) -> callable`` over the input arguments in order, where ``lines``
+        Makes the native launcher: ``(plan, binaries, lines) -> callable`` over the input arguments in order, where ``lines``
         maps entry names to ``(file, line)``. What it needs of the machine is looked for at the
         first call, so a kernel can be made and inspected anywhere.
+    load_in_python : callable, optional
+        Like ``load``; the launcher is Python code over the bindings of the device's driver.
     fingerprint : callable, optional
         What the binaries depend on besides source, target and flags, such as a version.
     """
 
     binary: str
     compile: Callable[[str, Target, Sequence[str]], DeviceBinaries]
-    load: Callable[[Any, DeviceBinaries, Mapping[str, Any]], Callable[..., Any]]
+    load: DeviceLoader
+    load_in_python: DeviceLoader | None = None
     fingerprint: Callable[[], Mapping[str, str]] = _no_fingerprint
 
     def __post_init__(self) -> None:

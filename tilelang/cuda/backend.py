@@ -20,6 +20,7 @@ _COMPILER = DeviceCompiler(
     binary="kernel.cubin",
     compile=LazyFunction("tilelang.cuda.device_code:compile_source"),
     load=LazyFunction("tilelang.cuda.device_code:make_launcher"),
+    load_in_python=LazyFunction("tilelang.cuda.python_launcher:PythonLauncher"),
 )
 _CODEGEN = UnavailablePart("cuda", "generating device code")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tilelang.backend import find_device_compiler
+from tilelang.errors import UnsupportedError
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
 from tilelang.jit.adapter.launcher import code_fingerprint
 
@@ -41,9 +43,10 @@ class NVRTCAdapter(KernelAdapter):
 
     def load(self, bundle: KernelBundle) -> Callable[..., Any]:
         """Make the launcher; nothing of CUDA is needed before it is called."""
-        from tilelang.cuda.python_launcher import PythonLauncher  # only this adapter needs it
-
-        return PythonLauncher(bundle.plan, bundle.binaries, bundle.line_table)
+        compiler = find_device_compiler(bundle.binaries)
+        if compiler is None or compiler.load_in_python is None:
+            raise UnsupportedError("the backend of this kernel has no launcher in Python")
+        return compiler.load_in_python(bundle.plan, bundle.binaries, bundle.line_table)
 
 
 ADAPTER = NVRTCAdapter
