@@ -7,11 +7,11 @@ from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.host_codegen import STANDARD_HOST_CODEGENS
 from tilelang.backend.lazy import LazyFunction
 from tilelang.backend.module import BackendModule
+from tilelang.backend.pass_pipeline import PassPipeline
 from tilelang.backend.registry import register_backend
 from tilelang.backend.target import register_target_detector, register_target_normalizer
 from tilelang.backend.unavailable import UnavailablePart
 from tilelang.cuda.execution_backend import EXECUTION_BACKENDS
-from tilelang.cuda.pipeline import CUDA_PIPELINE
 from tilelang.cuda.target import detect_cuda_target, is_cuda_target, normalize_cuda_target
 
 __all__ = ["CUDA_BACKEND"]
@@ -32,7 +32,7 @@ CUDA_BACKEND = register_backend(
         name="cuda",
         device_type="cuda",
         target_kinds=("cuda",),
-        pipelines={"cuda": CUDA_PIPELINE},
+        pipelines={"cuda": PassPipeline("cuda", LazyFunction("tilelang.cuda.pipeline:lower_cuda"))},
         device_codegens={"cuda": DeviceCodegen("cuda", _CODEGEN, _CODEGEN, _COMPILER)},
         execution_backends=EXECUTION_BACKENDS,
         supports_target=is_cuda_target,

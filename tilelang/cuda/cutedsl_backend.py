@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tilelang.backend.device_codegen import DeviceCodegen
+from tilelang.backend.lazy import LazyFunction
 from tilelang.backend.module import BackendModule
+from tilelang.backend.pass_pipeline import PassPipeline
 from tilelang.backend.registry import register_backend
 from tilelang.backend.target import register_target_normalizer
 from tilelang.backend.unavailable import UnavailablePart
 from tilelang.cuda.execution_backend import CUTEDSL_EXECUTION_BACKENDS
-from tilelang.cuda.pipeline import CUDA_PIPELINE
 from tilelang.cuda.target import is_cutedsl_target, normalize_cutedsl_target
 
 __all__ = ["CUTEDSL_BACKEND"]
@@ -22,7 +23,7 @@ CUTEDSL_BACKEND = register_backend(
         name="cutedsl",
         device_type="cuda",
         target_kinds=("cuda",),
-        pipelines={"cuda": CUDA_PIPELINE},
+        pipelines={"cuda": PassPipeline("cuda", LazyFunction("tilelang.cuda.pipeline:lower_cuda"))},
         device_codegens={"cuda": DeviceCodegen("cutedsl", _CODEGEN, _CODEGEN)},
         execution_backends=CUTEDSL_EXECUTION_BACKENDS,
         supports_target=is_cutedsl_target,

@@ -1,10 +1,104 @@
-"""The pass pipeline of CUDA kernels, shared by the CUDA and the CuTe DSL backend."""
+"""The passes of CUDA kernels, in order; shared by the CUDA and the CuTe DSL backend."""
 
 from __future__ import annotations
 
-from tilelang.backend.pass_pipeline.pipeline import PassPipeline
-from tilelang.backend.unavailable import UnavailablePart
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 
-__all__ = ["CUDA_PIPELINE"]
+import tvm
+from tvm import tirx as T
+from tvm.ir import IRModule
+from tvm.target import Target
 
-CUDA_PIPELINE = PassPipeline("cuda", UnavailablePart("cuda", "lowering kernels"))
+from tilelang.backend.pass_pipeline.pipeline import run_steps
+from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, tvm_pass
+from tilelang.cuda.limits import Limits, check_limits, limits_of
+from tilelang.cuda.op import bodies
+from tilelang.cuda.op.gemm import matrix_operands
+from tilelang.cuda.op.storage import shared_layouts
+from tilelang.cuda.transform.scalar_products import expand_scalar_products
+from tilelang.ir.support import check_support
+from tilelang.transform.guard_accesses import guard_accesses
+from tilelang.transform.simt.expand import expand_elementwise
+from tilelang.transform.simt.lower import ThreadProgram
+from tilelang.transform.simt.place import place_memory
+
+__all__ = ["CUDA_STEPS", "lower_cuda"]
+
+_P = T.transform
+
+
+def _each(
+    name: str, rewrite: Callable[[T.PrimFunc, Limits], T.PrimFunc]
+) -> Callable[[IRModule, Target], IRModule]:
+    """A module pass from a function rewrite that knows the limits of the target."""
+
+    def run(mod: IRModule, target: Target) -> IRModule:
+        limits = limits_of(target)
+        return tvm.IRModule(
+            {gv.name_hint: rewrite(func, limits) for gv, func in mod.functions.items()}
+        )
+
+    run.__name__ = name
+    return run
+
+
+def _threads(func: T.PrimFunc, limits: Limits) -> T.PrimFunc:
+    program = ThreadProgram(
+        bodies(limits.arch),
+        lambda threads: SimpleNamespace(
+            operands=partial(matrix_operands, threads=threads, arch=limits.arch)
+        ),
+        "cuda",
+        lambda sites, threads: shared_layouts(sites, threads, limits.arch),
+    )
+    return program(func)
+
+
+def _step(
+    name: str,
+    rewrite: Callable[[T.PrimFunc, Limits], T.PrimFunc],
+    reason: str,
+    establishes: IRLevel | None = None,
+) -> PassStep:
+    return PassStep(_each(name, rewrite), reason, name, establishes)
+
+
+CUDA_STEPS: tuple[PassStep, ...] = (
+    _step(
+        "check_support",
+        lambda func, _: check_support(func, "cuda"),
+        "what the backend lacks is refused while tile operations still have their names",
+    ),
+    _step("check_limits", check_limits, "a launch the device cannot make is refused first"),
+    _step(
+        "expand_scalar_products",
+        lambda func, limits: expand_scalar_products(func, limits.arch),
+        "a nest takes part in layout inference like any other",
+    ),
+    _step(
+        "expand_elementwise",
+        lambda func, _: expand_elementwise(func),
+        "guards and layouts are decided on nests",
+    ),
+    _step(
+        "guard_accesses",
+        lambda func, _: guard_accesses(func, hoist=False),
+        "vectors may be as wide as their guards allow",
+    ),
+    _step("lower_to_threads", _threads, "tiles become registers", IRLevel.LOOPS),
+    _step(
+        "place_memory",
+        lambda func, limits: place_memory(func, limits.shared_bytes),
+        "needs every access of the thread program",
+        IRLevel.STORAGE,
+    ),
+    tvm_pass(_P.ConvertSSA, "loop variables of one op may repeat"),
+    tvm_pass(_P.BindTarget, "code generation reads the architecture", TARGET),
+)
+
+
+def lower_cuda(mod: IRModule, target: Target) -> IRModule:
+    """Lower device functions to thread programs for ``target``."""
+    return run_steps(CUDA_STEPS, mod, target)

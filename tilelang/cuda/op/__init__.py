@@ -1,0 +1,17 @@
+"""CUDA bodies of the tile ops, by op name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from tilelang.cuda.op.gemm import lower_gemm
+from tilelang.transform.simt.lower import OpBody
+from tilelang.transform.simt.reduce import lower_reduce
+
+__all__ = ["bodies"]
+
+
+def bodies(arch: int) -> Mapping[str, OpBody]:
+    """The bodies for a compute capability such as 90."""
+    return {"gemm": partial(lower_gemm, arch=arch), "reduce": lower_reduce}
