@@ -176,6 +176,7 @@ class Environment:
     CUDA_HOME = EnvVar("", "CUDA toolkit; empty searches", aliases=("CUDA_PATH",))
     ROCM_PATH = EnvVar("", "ROCm installation; empty searches", aliases=("ROCM_HOME",))
     CUDA_VISIBLE_DEVICES = EnvVar("", "the CUDA devices this process may use")
+    TILELANG_CUDA_COMPILER = EnvVar("nvrtc", "compiler of CUDA source: nvrtc or nvcc")
     CC = EnvVar("", "C compiler; empty searches")
     CXX = EnvVar("", "C++ compiler; empty searches")
     TL_PERF_REGRESSION_FORMAT = EnvVar("text", "output of tilelang.testing.regression: text, json")
@@ -275,6 +276,13 @@ class Environment:
         if not text:
             return None
         return _finite_non_negative("TILELANG_COMPILE_TIMEOUT_SECONDS", text)
+
+    def cuda_compiler(self) -> str:
+        """Which compiler takes CUDA source: ``"nvrtc"`` (in this process) or ``"nvcc"``."""
+        name = self.TILELANG_CUDA_COMPILER.strip().lower() or "nvrtc"
+        if name not in ("nvrtc", "nvcc"):
+            raise EnvVarError(f"TILELANG_CUDA_COMPILER must be nvrtc or nvcc, found {name!r}")
+        return name
 
     def get_num_threads(self) -> int | None:
         """Threads a CPU kernel uses, or None to follow torch."""

@@ -33,12 +33,12 @@ class DeviceCompiler:
     binary : str
         File name of the device code, such as ``"kernel.cubin"``; no two backends share one.
     compile : callable
-        ``(source, target, flags) -> {file name: contents}`` with at least the file ``binary``. It
-        needs no device.
+        ``(source, target, flags, lines) -> {file name: contents}`` with at least the file
+        ``binary``; ``lines`` is for messages. It needs no device.
     load : callable
-        Makes the native launcher: ``(plan, binaries, lines) -> callable`` over the input arguments in order, where ``lines``
-        maps entry names to ``(file, line)``. What it needs of the machine is looked for at the
-        first call, so a kernel can be made and inspected anywhere.
+        Makes the native launcher: ``(plan, binaries, lines) -> callable`` over the input arguments
+        in order, where ``lines`` maps entry names to ``(file, line)``. What it needs of the machine
+        is looked for at the first call, so a kernel can be made and inspected anywhere.
     load_in_python : callable, optional
         Like ``load``; the launcher is Python code over the bindings of the device's driver.
     fingerprint : callable, optional
@@ -46,7 +46,7 @@ class DeviceCompiler:
     """
 
     binary: str
-    compile: Callable[[str, Target, Sequence[str]], DeviceBinaries]
+    compile: Callable[[str, Target, Sequence[str], Mapping[str, Any]], DeviceBinaries]
     load: DeviceLoader
     load_in_python: DeviceLoader | None = None
     fingerprint: Callable[[], Mapping[str, str]] = _no_fingerprint

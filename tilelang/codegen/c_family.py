@@ -180,7 +180,7 @@ class CFamilyPrinter:
 
     def function(self, name: str, func: T.PrimFunc) -> None:
         """Print one function."""
-        self._names = Names([*_KEYWORDS, *self.dialect.reserved, name])
+        self._names = Names([*self._reserved, name])
         params = ", ".join(self.parameter(param, func) for param in func.params)
         returns = (
             "void"
@@ -193,6 +193,10 @@ class CFamilyPrinter:
         self.stmt(func.body)
         self._depth -= 1
         self.line("}")
+
+    @property
+    def _reserved(self) -> list[str]:
+        return [*_KEYWORDS, *self.dialect.reserved]
 
     def _returns(self, func: T.PrimFunc) -> bool:
         return isinstance(func.ret_type, ir.PrimType) and str(func.ret_type.dtype) != "void"

@@ -10,7 +10,6 @@ from tilelang.backend.module import BackendModule
 from tilelang.backend.pass_pipeline import PassPipeline
 from tilelang.backend.registry import register_backend
 from tilelang.backend.target import register_target_detector, register_target_normalizer
-from tilelang.backend.unavailable import UnavailablePart
 from tilelang.cuda.execution_backend import EXECUTION_BACKENDS
 from tilelang.cuda.target import detect_cuda_target, is_cuda_target, normalize_cuda_target
 
@@ -21,8 +20,10 @@ _COMPILER = DeviceCompiler(
     compile=LazyFunction("tilelang.cuda.device_code:compile_source"),
     load=LazyFunction("tilelang.cuda.device_code:make_launcher"),
     load_in_python=LazyFunction("tilelang.cuda.python_launcher:PythonLauncher"),
+    fingerprint=LazyFunction("tilelang.cuda.device_code:fingerprint"),
 )
-_CODEGEN = UnavailablePart("cuda", "generating device code")
+# Source only: the execution backend compiles it.
+_CODEGEN = LazyFunction("tilelang.cuda.codegen:build_cuda")
 
 register_target_normalizer("cuda", normalize_cuda_target)
 register_target_detector("cuda", detect_cuda_target, device_type="cuda", rank=10)
@@ -38,8 +39,12 @@ CUDA_BACKEND = register_backend(
         supports_target=is_cuda_target,
         host_codegens=STANDARD_HOST_CODEGENS,
         callbacks={
-            "tilelang_callback_cuda_validate": UnavailablePart("cuda", "checking CUDA source"),
-            "tilelang_callback_cuda_compile": UnavailablePart("cuda", "compiling CUDA source"),
+            "tilelang_callback_cuda_validate": LazyFunction(
+                "tilelang.cuda.compile.callbacks:validate"
+            ),
+            "tilelang_callback_cuda_compile": LazyFunction(
+                "tilelang.cuda.compile.callbacks:compile_code"
+            ),
         },
     )
 )

@@ -10,33 +10,51 @@ from tvm.target import Target
 
 import tilelang._native  # noqa: F401  (the native library holds the launcher)
 from tilelang.backend.device_compiler import DeviceBinaries
+from tilelang.cuda.compile import compile_source as compile_cuda
+from tilelang.cuda.headers import headers_stamp
 from tilelang.cuda.target import target_codes
 from tilelang.engine.launch_plan import LaunchPlan
 from tilelang.env import env
-from tilelang.errors import DeviceCompileError
 
-__all__ = ["ARCHS", "BINARY", "compile_source", "make_launcher", "native_arguments"]
+__all__ = [
+    "ARCHS",
+    "BINARY",
+    "compile_source",
+    "fingerprint",
+    "make_launcher",
+    "native_arguments",
+]
 
 BINARY = "kernel.cubin"
 ARCHS = "kernel.archs"  # what it was compiled for, for messages
 
 
-def compile_source(source: str, target: Target, flags: Sequence[str]) -> DeviceBinaries:
+def compile_source(
+    source: str,
+    target: Target,
+    flags: Sequence[str],
+    lines: Mapping[str, tuple[str, int]] | None = None,
+) -> DeviceBinaries:
     """Compile CUDA source for the architectures of ``target``; no GPU or driver is needed.
+
+    Parameters
+    ----------
+    lines : mapping, optional
+        Entry name to ``(file, line)`` of the user's launch, for messages.
 
     Raises
     ------
     DeviceCompileError
-        With the compiler's first messages.
+        With the compiler's first message.
     """
-    from tilelang.cuda.compile import compile_cubin  # loads the device compiler
-
     archs = target_codes(target)
-    if len(archs) != 1:
-        raise DeviceCompileError(
-            f"one architecture can be compiled for at a time, found {', '.join(archs)}"
-        )
-    return {BINARY: compile_cubin(source, arch=archs[0], flags=flags), ARCHS: archs[0].encode()}
+    binary = compile_cuda(source, archs, flags, lines=lines)
+    return {BINARY: binary.code, ARCHS: ",".join(archs).encode()}
+
+
+def fingerprint() -> Mapping[str, str]:
+    """What binaries depend on besides source, target and flags."""
+    return {"cuda headers": headers_stamp(), "cuda compiler": env.cuda_compiler()}
 
 
 def make_launcher(

@@ -62,4 +62,4 @@ class CompiledArtifact:
         """
         if self.device_compiler is None:
             return None
-        return self.device_compiler.compile(self.kernel_source, self.target, flags)
+        return self.device_compiler.compile(self.kernel_source, self.target, flags, self.line_table)

@@ -104,8 +104,12 @@ def test_a_backend_to_come_refuses_and_says_where_kernels_can_run(kind):
     context = create_backend_context(kind)
     with pytest.raises(UnsupportedError, match=r"cannot compile kernels yet.*cpu \(target c or"):
         context.lower(tvm.IRModule())
+
+
+@pytest.mark.parametrize("kind", ["hip", "metal", "webgpu"])
+def test_a_backend_to_come_generates_no_code(kind):
     with pytest.raises(UnsupportedError, match="generating device code"):
-        context.codegen_device(tvm.IRModule())
+        create_backend_context(kind).codegen_device(tvm.IRModule())
 
 
 def test_a_manifest_is_immutable_and_replaceable(manifest):

@@ -6,13 +6,12 @@ import functools
 import shlex
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import tvm_ffi
 
+from tilelang.contrib.files import temporary_folder
 from tilelang.env import env
 from tilelang.errors import DeviceCompileError
 
@@ -22,7 +21,6 @@ __all__ = [
     "compile_c",
     "link_library",
     "load_library",
-    "temporary_folder",
 ]
 
 # Generated code reinterprets memory freely and relies on two's complement everywhere.
@@ -158,22 +156,3 @@ def load_library(contents: bytes, directory: Path | None, name: str) -> tvm_ffi.
         path = folder / name
         path.write_bytes(contents)
         return tvm_ffi.load_module(path)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder below ``TILELANG_TMP_DIR``, or the system's if that cannot be written.
-
-    It is deleted afterwards unless ``TILELANG_CLEANUP_TEMP_FILES=0``.
-    """
-    try:
-        root = env.tmp_dir()
-        root.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=root, prefix="tl-"))
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="tilelang-"))
-    try:
-        yield folder
-    finally:
-        if env.should_cleanup_temp_files():
-            shutil.rmtree(folder, ignore_errors=True)

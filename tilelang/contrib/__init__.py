@@ -1,0 +1,1 @@
+"""Tools outside of Python: where they are, and files for them."""

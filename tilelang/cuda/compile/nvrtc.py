@@ -1,0 +1,85 @@
+"""NVRTC in this process, through cuda-python."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from tilelang.errors import DeviceCompileError
+
+__all__ = ["HOW_TO_GET", "compile_nvrtc", "nvrtc_version"]
+
+HOW_TO_GET = "pip install cuda-python nvidia-cuda-nvrtc (or: pip install 'tilelang[cuda]')"
+
+
+@functools.cache
+def _library() -> ModuleType:
+    try:
+        from cuda.bindings import nvrtc  # only compiles need it, and it takes 60 ms
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:  # the package, or the library it looks for
+        reason = " ".join(str(error).split())[:200]
+        raise DeviceCompileError(f"NVRTC is not available ({reason}); {HOW_TO_GET}") from None
+    return nvrtc
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Version of the library.
+
+    Raises
+    ------
+    DeviceCompileError
+        If there is none; says how to get it.
+    """
+    _, major, minor = _library().nvrtcVersion()
+    return int(major), int(minor)
+
+
+def compile_nvrtc(
+    source: str, arch: str, options: list[str], name: str, *, ptx: bool = False
+) -> tuple[bytes | None, str]:
+    """Compile to a cubin (or PTX) for one architecture.
+
+    Returns
+    -------
+    code : bytes or None
+        None if the compiler rejected the source.
+    log : str
+    """
+    library = _library()
+    status, program = library.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+    _check(library, status)
+    try:
+        kind = f"compute_{arch.removeprefix('sm_')}" if ptx else arch
+        arguments = [f"--gpu-architecture={kind}", *options]
+        encoded = [argument.encode() for argument in arguments]
+        (status,) = library.nvrtcCompileProgram(program, len(encoded), encoded)
+        log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
+        if status != library.nvrtcResult.NVRTC_SUCCESS:
+            return None, log.decode(errors="replace").strip() or str(status.name)
+        if ptx:
+            code = _text(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
+        else:
+            code = _bytes(library.nvrtcGetCUBINSize, library.nvrtcGetCUBIN, program)
+        return code, log.decode(errors="replace").strip()
+    finally:
+        library.nvrtcDestroyProgram(program)
+
+
+def _check(library: Any, status: Any) -> None:
+    if status != library.nvrtcResult.NVRTC_SUCCESS:
+        raise DeviceCompileError(f"NVRTC failed: {status.name}")
+
+
+def _bytes(size: Any, get: Any, program: Any) -> bytes:
+    _, length = size(program)
+    buffer = bytearray(length)
+    get(program, buffer)
+    return bytes(buffer)
+
+
+def _text(size: Any, get: Any, program: Any) -> bytes:
+    """Text ends with a zero byte."""
+    return _bytes(size, get, program).rstrip(b"\0")
