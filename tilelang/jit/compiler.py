@@ -182,10 +182,10 @@ def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKerne
     with interruptible():
         with PassContext(request.pass_configs):
             artifact = lower_with_context(request.func, request.context, phases.add)
-        # Looked up after lowering: a backend to come has no adapter yet and says so there.
-        adapter = find_adapter(request.context.execution_backend.name)
-        with phases("build"):
-            bundle = adapter.build(artifact, request.compile_flags)
+            # Looked up after lowering: a backend to come has no adapter yet and says so there.
+            adapter = find_adapter(request.context.execution_backend.name)
+            with phases("build"):  # device compilers read pass configurations too
+                bundle = adapter.build(artifact, request.compile_flags)
         kernel = _load(request, bundle, key, phases, artifact=artifact)
         if key is not None and bundle.storable:
             with phases("write cache"):
