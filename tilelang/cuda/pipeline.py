@@ -23,6 +23,8 @@ from tilelang.transform.guard_accesses import guard_accesses
 from tilelang.transform.simt.expand import expand_elementwise
 from tilelang.transform.simt.lower import ThreadProgram
 from tilelang.transform.simt.place import place_memory
+from tilelang.transform.simt.simplify import simplify_indices
+from tilelang.transform.simt.software_pipeline import pipeline_loops
 
 __all__ = ["CUDA_STEPS", "lower_cuda"]
 
@@ -87,12 +89,22 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         lambda func, _: guard_accesses(func, hoist=False),
         "vectors may be as wide as their guards allow",
     ),
+    _step(
+        "pipeline_loops",
+        lambda func, _: pipeline_loops(func),
+        "what is proved of an iteration holds for its copies, wherever they run",
+    ),
     _step("lower_to_threads", _threads, "tiles become registers", IRLevel.LOOPS),
     _step(
         "place_memory",
         lambda func, limits: place_memory(func, limits.shared_bytes),
         "needs every access of the thread program",
         IRLevel.STORAGE,
+    ),
+    _step(
+        "simplify_indices",
+        lambda func, _: simplify_indices(func),
+        "offsets are complete; the printer shows them as they are",
     ),
     tvm_pass(_P.ConvertSSA, "loop variables of one op may repeat"),
     tvm_pass(_P.BindTarget, "code generation reads the architecture", TARGET),

@@ -8,9 +8,9 @@ from tvm import DataType, ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.transform.flatten import TILE_ALIGNMENT
 from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int, dtype_of
+from tilelang.transform.flatten import TILE_ALIGNMENT
 
 __all__ = ["ARENA_LIMIT", "STACK_LIMIT", "plan_storage"]
 

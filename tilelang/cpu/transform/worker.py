@@ -14,9 +14,9 @@ from tvm import tirx as T
 from tvm_ffi import structural_walk
 
 from tilelang.cpu.intrinsics.math import ops
-from tilelang.transform.flatten import flatten_buffers
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of, is_buffer
+from tilelang.transform.flatten import flatten_buffers
 
 __all__ = ["block_loop", "make_worker", "pointer_body"]
 

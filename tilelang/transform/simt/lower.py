@@ -11,6 +11,7 @@ from tvm_ffi import structural_map, structural_mutate
 
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
+from tilelang.ir.intrin import simt
 from tilelang.ir.op import TileCall
 from tilelang.layout import Fragment
 from tilelang.layout.distribution import Distribution
@@ -163,7 +164,10 @@ class _Rewriter:
         decided = next(self.nests)
         if decided is None and nest.shape is not None:
             decided = default_distribution(nest, ctx.threads, ctx.layouts, ctx.analyzer)
-        return unit(lower_nest(nest, decided, ctx), loop.span)
+        body = unit(lower_nest(nest, decided, ctx), loop.span)
+        if const_int(nest.note("tl.async")) == 1:
+            return T.SeqStmt([body, simt.call("cp_async_commit", span=loop.span)])
+        return body
 
     def on_evaluate(self, stmt: T.Evaluate, mutator: Any) -> Any:
         call = TileCall.of(stmt)

@@ -6,9 +6,9 @@ from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_map
+from tvm_ffi import structural_map, structural_walk
 
-from tilelang.ir.expr import is_buffer
+from tilelang.ir.expr import const_int, is_buffer
 from tilelang.ir.intrin import simt
 from tilelang.transform.flatten import flatten_buffers
 from tilelang.transform.simt.barriers import place_barriers
@@ -46,6 +46,7 @@ def place_memory(func: T.PrimFunc, limit: int, *, merge: bool = True) -> T.PrimF
         return T.DeclBuffer(stmt.buffer, data=pointer, span=stmt.span)
 
     func = func.with_body(structural_map(func.body, (T.AllocBuffer, declare)))
+    alignment = _parameter_alignment(func)
     func, flat = flatten_buffers(func, layouts, None)
     params = [flat[p] if is_buffer(p) else p for p in func.params]
     kept = {key: value for key, value in attrs.items() if key != "tl.storage_layouts"}
@@ -53,4 +54,23 @@ def place_memory(func: T.PrimFunc, limit: int, *, merge: bool = True) -> T.PrimF
         params, func.body, ret_type=func.ret_type, attrs=ir.make_node("ir.DictAttrs", **kept)
         if kept else None, span=func.span,
     )  # fmt: skip
-    return result.with_attr("tl.dyn_smem", plan.total)
+    return result.with_attr("tl.dyn_smem", plan.total).with_attr("tl.param_align", alignment)
+
+
+def _parameter_alignment(func: T.PrimFunc) -> dict[str, int]:
+    """Bytes that the wide accesses of a kernel need its tensors to be aligned to."""
+    needed: dict[str, int] = {}
+
+    def on_call(call: ir.Call) -> None:
+        name = call.op.name if isinstance(call.op, ir.Op) else ""
+        if name not in ("tl.vec_copy", "tl.cp_async"):
+            return
+        size = const_int(call.args[2]) or 1
+        for pointer in call.args[:2]:
+            buffer = pointer.args[0].source
+            if str(buffer.scope()) == "global":
+                key = str(buffer.name)
+                needed[key] = max(needed.get(key, 1), size)
+
+    structural_walk(func.body, (ir.Call, on_call))
+    return needed
