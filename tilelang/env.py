@@ -159,6 +159,9 @@ class Environment:
     TILELANG_VERBOSE = EnvVar("0", "verbose compiles")
     TILELANG_NUM_THREADS = EnvVar("", "CPU kernels: number of threads; empty follows torch")
     TILELANG_INTERPRET = EnvVar("0", "run every kernel in the interpreter")
+    TILELANG_EMULATOR_CHECKS = EnvVar(
+        "", "checks of emulated kernels: race, bounds, uninit, banks, coalesce, or all"
+    )
     TILELANG_LAYOUT_COST_MODEL = EnvVar("", "default of the pass config tl.layout_cost_model")
     TILELANG_ENABLE_IR_SPAN = EnvVar("1", "source locations on the traced program")
     TILELANG_ENABLE_DATA_RACE_CHECK = EnvVar("", "check parallel loops for write conflicts")

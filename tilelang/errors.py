@@ -25,6 +25,7 @@ __all__ = [
     "CacheError",
     "CodegenError",
     "DeviceCompileError",
+    "EmulatorError",
     "EnvVarError",
     "KernelAssertionError",
     "LaunchError",
@@ -149,6 +150,11 @@ class LaunchError(TileLangError, ValueError):
 @tvm_ffi.register_error
 class KernelAssertionError(TileLangError, AssertionError):
     """An assertion inside a kernel did not hold while it ran; its outputs are incomplete."""
+
+
+@tvm_ffi.register_error
+class EmulatorError(TileLangError, RuntimeError):
+    """An emulated kernel hangs, breaks a rule of the device, or fails a check of the emulator."""
 
 
 @tvm_ffi.register_error

@@ -64,11 +64,13 @@ class BackendContext:
     @property
     def device_type(self) -> str:
         """The ``torch.device`` type of the tensors the kernel takes."""
-        return self.module.device_type
+        return self.execution_backend.device_type or self.module.device_type
 
     @property
     def device_compiler(self) -> DeviceCompiler | None:
-        """The device compiler of the target, if its backend has one."""
+        """What compiles device source: the execution backend's own, else the target's if any."""
+        if self.execution_backend.compiler is not None:
+            return self.execution_backend.compiler
         return self.module.get_device_codegen(self.target).compiler
 
     def lower(self, mod: IRModule) -> IRModule:

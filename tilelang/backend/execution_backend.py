@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tvm.target import Target
 
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.errors import BackendError
 
 __all__ = ["ExecutionBackendSpec", "canonical_execution_backend"]
@@ -52,6 +53,10 @@ class ExecutionBackendSpec:
     default_target : str, optional
         The target meant when this execution backend is asked for by name and no target is given
         anywhere. For backends that need no device of their own, such as an emulator.
+    device_type : str, optional
+        The ``torch.device`` type of the tensors it takes, where that is not the target's.
+    compiler : DeviceCompiler, optional
+        What compiles device source for it, where that is not the target's device compiler.
     """
 
     name: str
@@ -61,6 +66,8 @@ class ExecutionBackendSpec:
     enable_device_compile: bool = False
     requires: str = ""
     default_target: str | None = None
+    device_type: str | None = None
+    compiler: DeviceCompiler | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

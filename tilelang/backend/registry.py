@@ -89,9 +89,9 @@ def list_backends() -> dict[str, BackendModule]:
 def find_device_compiler(files: Container[str]) -> DeviceCompiler | None:
     """Return the device compiler whose device code is among ``files``, None without one."""
     for module in _BACKENDS.values():
-        for codegen in module.device_codegens.values():
-            if codegen.compiler is not None and codegen.compiler.binary in files:
-                return codegen.compiler
+        for owner in (*module.device_codegens.values(), *module.execution_backends):
+            if owner.compiler is not None and owner.compiler.binary in files:
+                return owner.compiler
     return None
 
 
@@ -213,6 +213,8 @@ def _unnamed_target(execution_backend: str, device_type: str | None) -> TargetLi
     """Return the target nobody passed: surroundings, execution backend, device, detection."""
     if (target := implicit_target()) is not None:
         return target
+    if execution_backend == "auto":
+        execution_backend = canonical_execution_backend(env.get_default_execution_backend())
     if execution_backend != "auto":
         for module in _BACKENDS.values():
             for spec in module.execution_backends:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.execution_backend import ExecutionBackendSpec
+from tilelang.backend.lazy import LazyFunction
+from tilelang.contrib.host_compiler import cxx_compiler
+from tilelang.errors import DeviceCompileError
 
 __all__ = ["CUTEDSL_EXECUTION_BACKENDS", "EXECUTION_BACKENDS"]
 
@@ -17,12 +21,32 @@ def _has_cutedsl() -> bool:
     return find_spec("cutlass") is not None and find_spec("cutlass.cute") is not None
 
 
+def _has_cxx_compiler() -> bool:
+    try:
+        return bool(cxx_compiler())
+    except DeviceCompileError:
+        return False
+
+
 EXECUTION_BACKENDS = (
     ExecutionBackendSpec("tvm_ffi", enable_host_codegen=True, enable_device_compile=True),
     ExecutionBackendSpec(
         "nvrtc", is_available=_has_cuda_python, requires="the package cuda-python"
     ),
     ExecutionBackendSpec("cython"),
+    ExecutionBackendSpec(
+        "emulator",
+        is_available=_has_cxx_compiler,
+        requires="a C++ compiler",
+        default_target="cuda",
+        device_type="cpu",
+        compiler=DeviceCompiler(
+            binary="kernel.emulated.so",
+            compile=LazyFunction("tilelang.cuda.emulator:compile_source"),
+            load=LazyFunction("tilelang.cuda.emulator:make_launcher"),
+            fingerprint=LazyFunction("tilelang.cuda.emulator:fingerprint"),
+        ),
+    ),
 )
 
 CUTEDSL_EXECUTION_BACKENDS = (

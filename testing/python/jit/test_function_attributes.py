@@ -7,7 +7,7 @@ import torch
 
 import tilelang
 import tilelang.language as T
-from tilelang.jit.adapter.c_library import _installed_compiler
+from tilelang.contrib.host_compiler import _installed_compiler
 
 INT4_BYTES = torch.tensor([[0x21, 0x43], [0x65, 0x07]], dtype=torch.uint8)
 

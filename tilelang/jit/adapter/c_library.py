@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import functools
-import shlex
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import tvm_ffi
 
 from tilelang.contrib.files import temporary_folder
-from tilelang.env import env
+from tilelang.contrib.host_compiler import c_compiler, compiler_stamp, run_compiler
 from tilelang.errors import DeviceCompileError
 
 __all__ = [
-    "c_compiler",
     "c_compiler_stamp",
     "compile_c",
     "link_library",
@@ -35,51 +31,15 @@ _FLAGS = (
     "-fno-math-errno",
     "-w",
 )
-_MAX_ERROR_LINES = 12
-
-
-def c_compiler() -> tuple[str, ...]:
-    """The command of the C compiler: ``CC`` if set, else ``cc``, ``gcc`` or ``clang``.
-
-    Raises
-    ------
-    DeviceCompileError
-        If there is none.
-    """
-    return tuple(shlex.split(env.CC)) or _installed_compiler()
-
-
-@functools.cache
-def _installed_compiler() -> tuple[str, ...]:
-    for name in ("cc", "gcc", "clang"):
-        if (path := shutil.which(name)) is not None:
-            return (path,)
-    raise DeviceCompileError(
-        "no C compiler found (looked for cc, gcc, clang); install one or set CC, or compile for "
-        "target 'llvm', which needs none"
-    )
 
 
 def c_compiler_stamp() -> str:
-    """Which C compiler this is, for cache keys; empty without one.
-
-    Its file, not ``--version``: running a compiler costs more than a cache hit.
-    """
+    """Which C compiler this is, for cache keys; empty without one."""
     try:
         command = c_compiler()
     except DeviceCompileError:
         return ""
-    return f"{shlex.join(command)} {_file_stamp(command[0])}"
-
-
-@functools.cache
-def _file_stamp(program: str) -> str:
-    try:
-        path = Path(shutil.which(program) or program).resolve(strict=True)
-        stat = path.stat()
-    except OSError:
-        return ""
-    return f"{path} {stat.st_size} {stat.st_mtime_ns}"
+    return compiler_stamp(command)
 
 
 def compile_c(source: str, flags: Sequence[str] = ()) -> bytes:
@@ -101,7 +61,7 @@ def compile_c(source: str, flags: Sequence[str] = ()) -> bytes:
         text.write_text(source, encoding="utf-8")
         # Libraries come last: a linker drops those that nothing before them needs.
         inputs = [*_FLAGS, *_includes(), *flags, str(text)]
-        _run([*c_compiler(), *inputs, "-o", str(library), "-lm", *_libraries()])
+        run_compiler([*c_compiler(), *inputs, "-o", str(library), "-lm", *_libraries()], "C")
         return library.read_bytes()
 
 
@@ -110,26 +70,8 @@ def link_library(code: bytes, path: Path) -> None:
     with temporary_folder() as folder:
         source = folder / "kernel.o"
         source.write_bytes(code)
-        _run([*c_compiler(), "-shared", str(source), "-o", str(path), "-lm", *_libraries()])
-
-
-def _run(command: list[str]) -> None:
-    limit = env.get_compile_timeout_seconds()
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise DeviceCompileError(
-            f"the C compiler ran longer than TILELANG_COMPILE_TIMEOUT_SECONDS={limit:g}"
-        ) from None
-    except OSError as error:
-        raise DeviceCompileError(f"the C compiler cannot be run: {error}") from None
-    if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines()[:_MAX_ERROR_LINES]
-        raise DeviceCompileError(
-            f"the C compiler rejected the generated code (status {done.returncode}):\n"
-            + "\n".join(lines)
-            + f"\ncommand: {shlex.join(command)}"
-        )
+        command = [*c_compiler(), "-shared", str(source), "-o", str(path), "-lm", *_libraries()]
+        run_compiler(command, "C")
 
 
 @functools.cache

@@ -43,13 +43,25 @@ struct MmaShape {
 /*! \brief Memory orders of atomics; values as in __atomic_*. */
 enum class Order : int { kRelaxed = 0, kAcquire = 2, kRelease = 3, kAcqRel = 4, kSeqCst = 5 };
 
+/*! \brief A tensor of a launch: argument number `slot`. */
+struct Region {
+  uint64_t address;
+  uint64_t bytes;
+  int64_t slot;
+  const char* name;
+};
+
 /*! \brief A launch: extents, argument words and what is known about memory. */
 struct Launch {
   const uint64_t* slots;
+  int64_t num_slots;
   int64_t grid[3];
   int64_t block[3];
   int64_t dynamic_shared;
-  uint32_t checks;  // of enum Check in runtime/report.h
+  const Region* regions;
+  int64_t num_regions;
+  uint32_t checks;       // of enum Check in runtime/report.h
+  uint32_t open_memory;  // memory outside of the regions may be accessed
 };
 
 extern "C" {

@@ -1,0 +1,114 @@
+"""The emulator as a device compiler: from CUDA source and a launch plan to a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tvm import DataType
+from tvm.target import Target
+
+from tilelang._native import BoundCall, BoundKernel, make_binder
+from tilelang.backend.device_compiler import DeviceBinaries
+from tilelang.contrib.host_compiler import compiler_stamp, cxx_compiler
+from tilelang.cuda.emulator.checks import checks_from_environment, needs_instrumentation
+from tilelang.cuda.emulator.library import EmulatedLibrary, Memory
+from tilelang.cuda.emulator.toolchain import build_library, support_digest
+from tilelang.engine.expr_program import evaluate
+from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan, Param
+
+__all__ = ["BINARY", "compile_source", "fingerprint", "make_launcher"]
+
+BINARY = "kernel.emulated.so"
+_SOURCE = "kernel.emulated.cu"
+_CHECKS = "kernel.emulated.checks"
+
+
+def compile_source(source: str, target: Target, flags: Sequence[str]) -> DeviceBinaries:
+    """Compile CUDA source for this machine, with the checks that the environment asks for.
+
+    Flags of the device compiler mean nothing here and are left out.
+
+    Raises
+    ------
+    DeviceCompileError
+        If there is no C++ compiler or it rejects the source.
+    """
+    checks = checks_from_environment()
+    library = build_library(source, instrument=needs_instrumentation(checks))
+    return {BINARY: library, _SOURCE: source.encode(), _CHECKS: ",".join(checks).encode()}
+
+
+def fingerprint() -> Mapping[str, str]:
+    """The C++ compiler, the emulator and the checks."""
+    return {
+        "cxx": compiler_stamp(cxx_compiler()),
+        "emulator": support_digest(),
+        "checks": ",".join(checks_from_environment()),
+    }
+
+
+def make_launcher(
+    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The callable of emulated kernels: it takes CPU tensors, and returns the outputs.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        When called with wrong arguments.
+    EmulatorError
+        When a kernel breaks a rule of the device.
+    """
+    checks = tuple(name for name in binaries[_CHECKS].decode().split(",") if name)
+    library = EmulatedLibrary(binaries[BINARY], binaries[_SOURCE].decode(), checks)
+    bind = make_binder(plan)
+    open_memory = any(param.kind == "pointer" for param in plan.params)
+
+    def launch(*args: Any) -> Any:
+        call = bind(*args)
+        for kernel, bound in zip(plan.kernels, call.kernels, strict=True):
+            if min(bound.grid) == 0:
+                continue
+            library.launch(
+                bound.entry,
+                bound.slots,
+                grid=bound.grid,
+                block=bound.block,
+                dyn_smem=bound.dyn_smem,
+                memory=tuple(_memory(plan, kernel, call, bound)) if checks else (),
+                open_memory=open_memory,
+            )
+        return call.result
+
+    launch.library = library  # type: ignore[attr-defined]
+    return launch
+
+
+def _memory(
+    plan: LaunchPlan, kernel: KernelLaunch, call: BoundCall, bound: BoundKernel
+) -> Iterator[Memory]:
+    for slot, (ref, address) in enumerate(zip(kernel.args, bound.slots, strict=True)):
+        if ref.source == "workspace":
+            tensor = call.workspaces[ref.index]
+            size = tensor.shape[0] * DataType(str(tensor.dtype)).bits // 8
+            yield Memory(slot, f"workspace {ref.index}", address, int(size))
+        elif ref.source == "param" and plan.params[ref.index].kind == "tensor" and address:
+            param = plan.params[ref.index]
+            yield Memory(slot, param.name, address, _span_bytes(param, call.symbols))
+
+
+def _span_bytes(param: Param, symbols: Sequence[int]) -> int:
+    """Bytes from the first to behind the last element."""
+    shape = [evaluate(extent, symbols) for extent in param.shape]
+    if 0 in shape:
+        return 0
+    if param.strides is None:
+        strides = [1] * len(shape)
+        for axis in range(len(shape) - 2, -1, -1):
+            strides[axis] = strides[axis + 1] * shape[axis + 1]
+    else:
+        strides = [evaluate(stride, symbols) for stride in param.strides]
+    last = sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    dtype = DataType(param.dtype)
+    return ((last + 1) * int(dtype.bits) * int(dtype.lanes) + 7) // 8
