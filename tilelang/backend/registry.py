@@ -89,9 +89,11 @@ def list_backends() -> dict[str, BackendModule]:
 def find_device_compiler(files: Container[str]) -> DeviceCompiler | None:
     """Return the device compiler whose device code is among ``files``, None without one."""
     for module in _BACKENDS.values():
-        for owner in (*module.device_codegens.values(), *module.execution_backends):
-            if owner.compiler is not None and owner.compiler.binary in files:
-                return owner.compiler
+        compilers = [codegen.compiler for codegen in module.device_codegens.values()]
+        compilers += [spec.compiler for spec in module.execution_backends]
+        for compiler in compilers:
+            if compiler is not None and compiler.binary in files:
+                return compiler
     return None
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "c_compiler",
     "compiler_stamp",
     "cxx_compiler",
+    "has_cxx_compiler",
     "run_compiler",
 ]
 
@@ -45,6 +46,14 @@ def cxx_compiler() -> tuple[str, ...]:
     return tuple(shlex.split(env.CXX)) or _installed_compiler(
         "C++", ("g++", "c++", "clang++"), "set CXX"
     )
+
+
+def has_cxx_compiler() -> bool:
+    """Whether :func:`cxx_compiler` finds one."""
+    try:
+        return bool(cxx_compiler())
+    except DeviceCompileError:
+        return False
 
 
 @functools.cache

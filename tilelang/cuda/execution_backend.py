@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from tilelang.backend.device_compiler import DeviceCompiler
 from tilelang.backend.execution_backend import ExecutionBackendSpec
 from tilelang.backend.lazy import LazyFunction
-from tilelang.contrib.host_compiler import cxx_compiler
-from tilelang.errors import DeviceCompileError
 
 __all__ = ["CUTEDSL_EXECUTION_BACKENDS", "EXECUTION_BACKENDS"]
 
@@ -21,13 +19,6 @@ def _has_cutedsl() -> bool:
     return find_spec("cutlass") is not None and find_spec("cutlass.cute") is not None
 
 
-def _has_cxx_compiler() -> bool:
-    try:
-        return bool(cxx_compiler())
-    except DeviceCompileError:
-        return False
-
-
 EXECUTION_BACKENDS = (
     ExecutionBackendSpec("tvm_ffi", enable_host_codegen=True, enable_device_compile=True),
     ExecutionBackendSpec(
@@ -36,7 +27,7 @@ EXECUTION_BACKENDS = (
     ExecutionBackendSpec("cython"),
     ExecutionBackendSpec(
         "emulator",
-        is_available=_has_cxx_compiler,
+        is_available=LazyFunction("tilelang.contrib.host_compiler:has_cxx_compiler"),
         requires="a C++ compiler",
         default_target="cuda",
         device_type="cpu",

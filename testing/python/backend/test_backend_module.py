@@ -20,7 +20,7 @@ from tilelang.backend import (
 from tilelang.errors import BackendError, CodegenError, UnsupportedError
 
 MANIFESTS = {
-    "cuda": (("cuda",), ("tvm_ffi", "nvrtc", "cython")),
+    "cuda": (("cuda",), ("tvm_ffi", "nvrtc", "cython", "emulator")),
     "cutedsl": (("cuda",), ("cutedsl",)),
     "rocm": (("hip",), ("tvm_ffi", "cython")),
     "metal": (("metal",), ("torch", "tvm_ffi")),

@@ -133,7 +133,7 @@ class EmulatedLibrary:
         entry = getattr(self._library, f"tl_emulate_{kernel}")
         words = (ctypes.c_uint64 * max(len(slots), 1))(*slots)
         regions = (_Region * max(len(memory), 1))(
-            *((m.address, m.bytes, m.slot, m.name.encode()) for m in memory)
+            *(_Region(m.address, m.bytes, m.slot, m.name.encode()) for m in memory)
         )
         launch = _Launch(
             words, len(slots), tuple(grid), tuple(block), dyn_smem, regions, len(memory),
