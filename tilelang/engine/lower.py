@@ -131,9 +131,10 @@ def _single_function(func_or_mod: Any) -> T.PrimFunc:
 def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
     facts: dict[str, Any] = {}
     for func in lowered.functions.values():
-        entry = (func.attrs or {}).get("tl.entry")
+        attrs = func.attrs or {}
+        entry = attrs.get("tl.entry", attrs.get("global_symbol"))
         if entry is not None:
-            facts[str(entry)] = func.attrs
+            facts[str(entry)] = attrs
 
     def updated(kernel: KernelLaunch) -> KernelLaunch:
         attrs = facts.get(kernel.entry, {})
