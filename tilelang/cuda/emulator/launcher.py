@@ -24,7 +24,9 @@ _SOURCE = "kernel.emulated.cu"
 _CHECKS = "kernel.emulated.checks"
 
 
-def compile_source(source: str, target: Target, flags: Sequence[str]) -> DeviceBinaries:
+def compile_source(
+    source: str, target: Target, flags: Sequence[str], lines: Mapping[str, Any]
+) -> DeviceBinaries:
     """Compile CUDA source for this machine, with the checks that the environment asks for.
 
     Flags of the device compiler mean nothing here and are left out.
