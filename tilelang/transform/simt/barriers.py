@@ -101,13 +101,18 @@ def _is_barrier(stmt: Any) -> bool:
 
 
 def _unit(walk: _Walk, stmt: Any) -> Any:
-    touches = touches_of(stmt)
+    barrier = _meet(walk, touches_of(stmt))
+    return T.SeqStmt([_sync(stmt.span), stmt]) if barrier else stmt
+
+
+def _meet(walk: _Walk, touches: list[Touch]) -> bool:
+    """Take ``touches`` into account; whether a barrier must stand before them."""
     barrier = _needs_barrier(walk, touches)
     if barrier:
         walk.pending = []
         walk.placed += 1
     walk.pending = _merged(walk.pending, touches)
-    return T.SeqStmt([_sync(stmt.span), stmt]) if barrier else stmt
+    return barrier
 
 
 def _sync(span: ir.Span | None) -> T.Stmt:
@@ -161,12 +166,17 @@ def _other_version(walk: _Walk, a: ir.Expr, b: ir.Expr) -> bool:
 
 
 def _loop(walk: _Walk, loop: Any) -> Any:
+    bounds = [loop.condition] if isinstance(loop, T.While) else [loop.min, loop.extent]
+    tested = [touch for bound in bounds for touch in touches_of(bound)]
+    first = _meet(walk, tested)
     before = walk.pending
     divergent = not walk.uniformity.is_uniform_loop(loop)
     entry, body = list(before), loop.body
     for _ in range(8):
         walk.pending, count = list(entry), walk.placed
         body = _stmt(walk, loop.body)
+        if isinstance(loop, T.While) and _meet(walk, tested):
+            body = T.stmt_seq(body, _sync(loop.span))
         if divergent and walk.placed > count:
             raise _divergent(loop.span)
         again = _merged(entry, _next_iteration(loop, walk.pending))
@@ -174,12 +184,15 @@ def _loop(walk: _Walk, loop: Any) -> Any:
             break
         entry = again
     walk.pending = _merged(before, walk.pending)
+    result: Any
     if isinstance(loop, T.While):
-        return T.While(loop.condition, body, loop.span)
-    return T.For(
-        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
-        loop.annotations, loop.step, loop.span,
-    )  # fmt: skip
+        result = T.While(loop.condition, body, loop.span)
+    else:
+        result = T.For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
+            loop.annotations, loop.step, loop.span,
+        )  # fmt: skip
+    return T.SeqStmt([_sync(loop.span), result]) if first else result
 
 
 def _next_iteration(loop: Any, pending: list[Touch]) -> list[Touch]:
@@ -204,14 +217,15 @@ def _next_iteration(loop: Any, pending: list[Touch]) -> list[Touch]:
 def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     if not walk.uniformity.is_uniform(stmt.condition):
         return _divergent_branch(walk, stmt)
-    start, placed = list(walk.pending), walk.placed
+    first = _meet(walk, touches_of(stmt.condition))
+    start = list(walk.pending)
     then_case = _stmt(walk, stmt.then_case)
-    first = walk.pending
+    after = walk.pending
     walk.pending = start
     else_case = None if stmt.else_case is None else _stmt(walk, stmt.else_case)
-    del placed
-    walk.pending = _merged(first, walk.pending)
-    return T.IfThenElse(stmt.condition, then_case, else_case, stmt.span)
+    walk.pending = _merged(after, walk.pending)
+    result = T.IfThenElse(stmt.condition, then_case, else_case, stmt.span)
+    return T.SeqStmt([_sync(stmt.span), result]) if first else result
 
 
 def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:

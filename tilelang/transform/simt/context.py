@@ -11,6 +11,7 @@ from tvm import tirx as T
 
 from tilelang.ir.expr import const_int
 from tilelang.layout.distribution import Distribution
+from tilelang.transform.simt.defaults import dtype_bits
 from tilelang.transform.simt.digits import Digits
 from tilelang.transform.simt.sites import in_registers
 
@@ -112,5 +113,5 @@ class SimtContext:
 
 def register_array(name: str, size: int, dtype: str, align: int = 0) -> ir.Var:
     """Declare ``size`` registers of one thread; emit it with ``T.AllocBuffer``."""
-    options = {"data_alignment": align} if align else {}
-    return T.decl_buffer([size], dtype, name, scope="local", layout=None, **options)
+    alignment = align or max(1, dtype_bits(dtype) // 8)
+    return T.decl_buffer([size], dtype, name, scope="local", layout=None, data_alignment=alignment)

@@ -21,8 +21,10 @@ from tilelang.transform.simt.defaults import default_distribution, dtype_bits
 from tilelang.transform.simt.inference import MatrixRule, infer_layouts
 from tilelang.transform.simt.launch import Launch, launch_of
 from tilelang.transform.simt.nest import nest_of
+from tilelang.transform.simt.once import once, once_for_all, runs_once
 from tilelang.transform.simt.parallel import lower_nest
 from tilelang.transform.simt.sites import Sites, collect_sites
+from tilelang.transform.thread_use import needs_threads
 
 __all__ = ["OpBody", "ThreadProgram", "lower_to_threads"]
 
@@ -95,10 +97,11 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
         for buffer, d in inferred.tiles.items()
         if buffer not in inferred.spilled
     }
+    block_program = not needs_threads(launch.body, launch.variables("threadIdx"))
     ctx = SimtContext(launch.threads, launch.thread, tiles, layouts, analyzer)
     for tile, reason in inferred.spilled.items():
         ctx.notes.append(f"{tile.name} lives in shared memory: {reason}")
-    result = _Rewriter(inferred.nests, ctx, program).run(body)
+    result = _Rewriter(inferred.nests, ctx, program, block_program).run(body)
     body = T.stmt_seq(*ctx.allocations, result)
     func = func.with_body(launch.around(body)).with_attr("tl.block", list(launch.block))
     func = func.with_attr("tl.notes", ctx.notes)
@@ -137,9 +140,14 @@ class _Rewriter:
     """The traversal of one kernel's body."""
 
     def __init__(
-        self, nests: list[Distribution | None], ctx: SimtContext, program: ThreadProgram
+        self,
+        nests: list[Distribution | None],
+        ctx: SimtContext,
+        program: ThreadProgram,
+        block_program: bool,
     ) -> None:
         self.nests, self.ctx, self.program = iter(nests), ctx, program
+        self.block_program = block_program
 
     def run(self, body: T.Stmt) -> T.Stmt:
         return structural_mutate(
@@ -172,7 +180,8 @@ class _Rewriter:
     def on_evaluate(self, stmt: T.Evaluate, mutator: Any) -> Any:
         call = TileCall.of(stmt)
         if call is None:
-            return mutator.default_mutate(stmt)
+            result = mutator.default_mutate(stmt)
+            return once(result, self.ctx) if self.block_program and runs_once(stmt) else result
         lower = self.program.bodies.get(call.name)
         if lower is None:
             raise UnsupportedError.on_backend(f"T.{call.name}", self.program.backend, (), call.span)
@@ -187,7 +196,8 @@ class _Rewriter:
         value = mutator.mutate(store.value)
         indices = [mutator.mutate(i) for i in store.indices]
         if not self.ctx.is_tile(store.buffer):
-            return T.BufferStore(store.buffer, value, indices, store.span)
+            result = T.BufferStore(store.buffer, value, indices, store.span)
+            return once(result, self.ctx) if self.block_program and runs_once(store) else result
         registers = self.ctx.tile(store.buffer).registers
         return T.BufferStore(registers, value, [self._at(store.buffer, indices)], store.span)
 
@@ -209,6 +219,8 @@ class _Rewriter:
 
     def on_bind(self, stmt: T.Bind, mutator: Any) -> Any:
         result = mutator.default_mutate(stmt)
+        if self.block_program and runs_once(T.Evaluate(stmt.value)):
+            return once_for_all(result, self.ctx)
         if const_int(result.value) is not None:
             self.ctx.analyzer.bind(result.var, result.value, True)
         return result

@@ -11,6 +11,7 @@ from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
 from tilelang.ir.intrin.record import find
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
+from tilelang.transform.thread_use import BARRIERS, lane_intrinsic, needs_threads
 
 __all__ = [
     "BARRIERS",
@@ -27,18 +28,9 @@ __all__ = [
     "needs_threads",
 ]
 
-BARRIERS = frozenset({"sync_threads", "sync_warp"})
 INDEX_CALLS = frozenset({"get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx"})
 PER_THREAD = ("local", "local.var")
 """Scopes of storage that every thread has for itself."""
-
-
-def lane_intrinsic(node: Any) -> str | None:
-    """Name of the lane intrinsic a call is, or None."""
-    if not isinstance(node, ir.Call):
-        return None
-    record = find(node)
-    return record.name if record is not None and record.lanes else None
 
 
 def is_collective_call(node: Any) -> bool:
@@ -77,21 +69,6 @@ def mentions(node: Any, variables: Iterable[ir.Var]) -> bool:
         return VisitInterrupt(True) if var in wanted else None
 
     return structural_walk(node, (ir.Var, check)) is not None
-
-
-def needs_threads(body: Any, threads: list[ir.Var]) -> bool:
-    """Whether the program names a thread index or uses a lane intrinsic other than barriers."""
-    uses: list[ir.Var] = []
-    structural_walk(body, (ir.Var, uses.append))
-    # A loop variable is visited once where the loop defines it.
-    if any(sum(use.same_as(var) for use in uses) > 1 for var in threads):
-        return True
-
-    def check(call: ir.Call) -> Any:
-        name = lane_intrinsic(call)
-        return VisitInterrupt(True) if name is not None and name not in BARRIERS else None
-
-    return structural_walk(body, (ir.Call, check)) is not None
 
 
 def meets(stmt: Any, threads: list[ir.Var]) -> bool:
