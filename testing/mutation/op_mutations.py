@@ -188,44 +188,50 @@ OP_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemm: A is not transposed",
         f"{_OP}.gemm:lower_gemm",
-        (("element(a, attrs.transpose_A)", "element(a, False)"),),
+        (("not attrs.transpose_A", "True"),),
         ("square_product_transposed_a",),
     ),
     Mutation(
         "gemm: B is not transposed",
         f"{_OP}.gemm:lower_gemm",
-        (("element(b, attrs.transpose_B)", "element(b, False)"),),
+        (("attrs.transpose_B", "False"),),
         ("square_product_transposed_b",),
     ),
     Mutation(
         "gemm: clear_accum is ignored",
-        f"{_OP}.gemm:lower_gemm",
-        (("attrs.clear_accum", "False"),),
+        f"{_OP}.gemm:_accumulator",
+        (("call.attrs.clear_accum", "False"),),
         ("product_cleared",),
     ),
     Mutation(
         "gemm: every product clears the accumulator",
-        f"{_OP}.gemm:lower_gemm",
-        (("attrs.clear_accum", "True"),),
+        f"{_OP}.gemm:_accumulator",
+        (("call.attrs.clear_accum", "True"),),
         ("product",),
     ),
     Mutation(
         "gemm: the rows of the last block are skipped",
-        f"{_OP}.gemm:_panels",
-        (
-            (
-                "if p.m % rows:\n    parts.append(_block(packed, ctx, p.m // rows * rows, j0, "
-                "p.m % rows, width))",
-                "pass",
-            ),
-        ),
+        f"{_OP}.gemm.microkernel:_panel",
+        (("p.c.m % rows", "False", 0),),
         ("product",),
     ),
     Mutation(
         "gemm: the columns of the last block are skipped",
-        f"{_OP}.gemm:_pieces",
-        (("(start + width, rest - width)", "(start + width, 0)", 1),),
+        f"{_OP}.gemm.microkernel:blocked_product",
+        (("vectors % width", "False", 0),),
         ("product",),
+    ),
+    Mutation(
+        "gemm: an accumulator of odd width is not written back",
+        f"{_OP}.gemm.microkernel:blocked_product",
+        (("back.append(copy_back)", "pass"),),
+        ("product",),
+    ),
+    Mutation(
+        "gemm: transposed squares keep the places off the diagonal",
+        f"{_OP}.gemm.pack:_transposed",
+        (("row(i + half)", "row(i)", 0),),
+        ("square_product_transposed_b",),
     ),
     Mutation(
         "reducer: the start is ignored",

@@ -359,7 +359,7 @@ def logical() -> Any:
 
 
 def _product(dtype: str, acc: str, trans_a: bool, trans_b: bool, clear: bool) -> Any:
-    M, N, K, BM, BN, BK = 23, 45, 34, 13, 29, 17
+    M, N, K, BM, BN, BK = 23, 97, 34, 13, 71, 17
     a_shape, b_shape = (K, M) if trans_a else (M, K), (N, K) if trans_b else (K, N)
     a_tile, b_tile = (BK, BM) if trans_a else (BM, BK), (BN, BK) if trans_b else (BK, BN)
 
@@ -408,12 +408,12 @@ def product_cleared() -> Any:
 
 def _square_product(trans_a: bool, trans_b: bool) -> Any:
     @T.prim_func
-    def main(A: T.Tensor((24, 24), "float32"), B: T.Tensor((24, 24), "float32"),
-             C: T.Tensor((24, 24), "float32")):  # fmt: skip
+    def main(A: T.Tensor((48, 48), "float32"), B: T.Tensor((48, 48), "float32"),
+             C: T.Tensor((48, 48), "float32")):  # fmt: skip
         with T.Kernel(1, threads=128):
-            X = T.alloc_shared((24, 24), "float32")
-            Y = T.alloc_shared((24, 24), "float32")
-            Z = T.alloc_fragment((24, 24), "float32")
+            X = T.alloc_shared((48, 48), "float32")
+            Y = T.alloc_shared((48, 48), "float32")
+            Z = T.alloc_fragment((48, 48), "float32")
             T.copy(A, X)
             T.copy(B, Y)
             T.clear(Z)

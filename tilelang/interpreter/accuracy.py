@@ -3,7 +3,9 @@
 Copies, integers, conversions, comparisons, max and min agree bit for bit (NaN with NaN). For
 elementwise functions the table gives units in the last place of the result dtype. Sums, matrix
 products and float atomics have no fixed order; a sum of n terms may be off by n rounding errors of
-its accumulator, relative to the sum of the magnitudes of the terms.
+its accumulator, relative to the sum of the magnitudes of the terms. Where a processor has an
+instruction for products of bfloat16 (``avx512_bf16``), ``T.gemm`` uses it; subnormal operands and
+results then count as 0, as they do in the processor's other libraries.
 """
 
 from __future__ import annotations

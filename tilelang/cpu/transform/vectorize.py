@@ -80,16 +80,28 @@ def _step(analyzer: sym.Analyzer, index: Any, var: ir.Var) -> int | None:
 
 
 def _lanes(loop: T.For, features: Features) -> int:
-    """Lanes of a vector of the widest type the loop computes with."""
+    """Lanes of a vector of the widest type the loop computes with; copies compute nothing."""
     widest = _WORKING_BYTES
-    sizes: list[int] = []
+    bits: list[int] = []
 
     def measure(node: Any) -> None:
         buffer = node.buffer if isinstance(node, T.BufferStore) else node.source
-        sizes.append(DataType(dtype_of(buffer)).bits // 8)
+        bits.append(DataType(dtype_of(buffer)).bits)
 
     structural_walk(loop.body, ((T.BufferStore, ir.TensorLoad), measure))
-    return max(2, features.vector_bytes // max([widest, *sizes]))
+    if min(bits) >= 8 and _keeps_bits(loop.body):
+        widest = 1
+    return max(2, features.vector_bytes // max(widest, max(bits) // 8))
+
+
+def _keeps_bits(body: T.Stmt) -> bool:
+    """Whether ``body`` copies elements, at most with some of their bits flipped."""
+    if not isinstance(body, T.BufferStore):
+        return False
+    value = body.value
+    if isinstance(value, T.BitwiseXor) and isinstance(value.b, T.IntImm):
+        value = value.a
+    return isinstance(value, ir.TensorLoad)
 
 
 def _split(loop: T.For, features: Features) -> T.Stmt:
