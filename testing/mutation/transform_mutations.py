@@ -8,7 +8,7 @@ __all__ = ["TRANSFORM_MUTATIONS"]
 
 _GUARD = "tilelang.transform.guard_accesses"
 _CPU = "tilelang.cpu.transform"
-_NUMERICS = "tilelang.cpu.transform.numerics"
+_NUMERICS = "tilelang.transform.numerics"
 
 TRANSFORM_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

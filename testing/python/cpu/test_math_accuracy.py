@@ -13,7 +13,7 @@ from tvm import ir
 
 from tilelang.cpu.intrinsics.math.value import prim_type
 from tilelang.cpu.transform.numerics import legalize_numerics
-from tilelang.cpu.transform.numerics.functions import FLOAT_FUNCTIONS
+from tilelang.transform.numerics.functions import FLOAT_FUNCTIONS
 from tilelang.errors import UnsupportedError
 from tilelang.testing.accuracy import assert_accurate
 

@@ -12,7 +12,7 @@ from tvm.ir import prim
 from tilelang.cpu.intrinsics.math.minifloat import FORMATS
 from tilelang.cpu.intrinsics.math.value import prim_type
 from tilelang.cpu.transform.numerics import legalize_numerics
-from tilelang.cpu.transform.numerics.dtypes import NARROW_FLOATS
+from tilelang.transform.numerics.dtypes import NARROW_FLOATS
 
 # numpy warns about the very values that these tests are made of
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

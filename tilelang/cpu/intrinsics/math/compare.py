@@ -16,17 +16,7 @@ from tilelang.cpu.intrinsics.math.integer import width
 from tilelang.cpu.intrinsics.math.ops import numeric
 from tilelang.cpu.intrinsics.math.value import Value, select
 
-__all__ = ["COMPARISONS", "copysign"]
-
-#: Comparison nodes and the operator that stands for each.
-COMPARISONS: dict[type, str] = {
-    prim.EQ: "eq",
-    prim.NE: "ne",
-    prim.LT: "lt",
-    prim.LE: "le",
-    prim.GT: "gt",
-    prim.GE: "ge",
-}
+__all__ = ["copysign"]
 
 numeric("eq")(lambda a, b: a.eq(b))
 numeric("ne")(lambda a, b: a.ne(b))

@@ -14,15 +14,11 @@ from tvm.ir import prim
 
 from tilelang.cpu.intrinsics.math.ops import numeric
 from tilelang.cpu.intrinsics.math.value import Value, select
+from tilelang.transform.numerics.dtypes import width
 
 __all__ = ["add", "clz", "multiply", "negate", "popcount", "subtract", "width"]
 
 Binary = Callable[[Value, Value], Value]
-
-
-def width(dtype: str) -> int:
-    """Bits of an integer dtype."""
-    return int(dtype.removeprefix("u").removeprefix("int"))
 
 
 def _signed(x: Value) -> Value:

@@ -23,6 +23,8 @@ from tvm import ir
 from tvm import tirx as T
 from tvm.ir import prim
 
+from tilelang.transform.numerics.ops import prim_type
+
 __all__ = ["Number", "Temporary", "Value", "horner", "prim_type", "select"]
 
 Number: TypeAlias = "int | float"
@@ -30,12 +32,6 @@ Operand: TypeAlias = "Value | int | float"
 Temporary: TypeAlias = Callable[[ir.Expr], ir.Expr]
 
 _SIGNED = {"float16": "int16", "float32": "int32", "float64": "int64"}
-
-
-@lru_cache(maxsize=512)
-def prim_type(dtype: str, lanes: int = 1) -> ir.PrimType:
-    """The TVM type of ``lanes`` elements of ``dtype``."""
-    return ir.PrimType(dtype if lanes == 1 else f"{dtype}x{lanes}")
 
 
 @lru_cache(maxsize=4096)

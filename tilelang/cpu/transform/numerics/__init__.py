@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from tvm import tirx as T
 
-from tilelang.cpu.transform.numerics.casts import legalize_conversions
-from tilelang.cpu.transform.numerics.data_integers import wrap_data_integers
 from tilelang.cpu.transform.numerics.expand import expand_numerics
-from tilelang.cpu.transform.numerics.floats import legalize_minmax, lower_math, unpack_pairs
-from tilelang.cpu.transform.numerics.promote import promote_narrow
+from tilelang.cpu.transform.numerics.functions import lower_math
 from tilelang.cpu.transform.numerics.storage import legalize_storage
-from tilelang.cpu.transform.numerics.temporaries import keep_temporaries
+from tilelang.transform.numerics.casts import legalize_conversions
+from tilelang.transform.numerics.data_integers import wrap_data_integers
+from tilelang.transform.numerics.floats import legalize_minmax, unpack_pairs
+from tilelang.transform.numerics.promote import promote_narrow
+from tilelang.transform.numerics.temporaries import keep_temporaries
 
 __all__ = [
     "expand_numerics",

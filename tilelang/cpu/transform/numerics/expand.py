@@ -19,7 +19,7 @@ from tvm.ir import prim
 from tvm_ffi import structural_mutate
 
 from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.transform.numerics.temporaries import holds_computed_data
+from tilelang.transform.numerics.temporaries import holds_computed_data
 
 __all__ = ["expand_numerics"]
 

@@ -1,53 +1,47 @@
-"""Which operators of the language are elementwise functions, and the numeric operator for each."""
+"""Elementary functions as numeric operators, which have formulas."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import ir
+from tvm import tirx as T
+from tvm_ffi import structural_map
 
-__all__ = ["FLOAT_FUNCTIONS", "INT_FUNCTIONS", "KEPT_FUNCTIONS", "is_elementwise", "op_name"]
+from tilelang.errors import UnsupportedError
+from tilelang.transform.numerics import ops
+from tilelang.transform.numerics.dtypes import element
+from tilelang.transform.numerics.functions import FLOAT_FUNCTIONS, INT_FUNCTIONS, op_name
 
-_SAME_NAME = (
-    "exp exp2 exp10 log log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "rsqrt erf sigmoid nearbyint round isnan atan2 hypot copysign fmod pow nextafter ldexp"
-)
-_FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
-#: Functions of floats: the IR op and the numeric operator that computes it.
-FLOAT_FUNCTIONS: dict[str, str] = {
-    **{f"tirx.{name}": name for name in _SAME_NAME.split()},
-    "prim.log2": "log2",
-    # The fast forms may be approximate; the precise formulas are fast enough here.
-    **{f"tl.__{name}": name for name in _FAST},
-    "tl.fast_rcp": "rcp",
-    **{
-        f"tl.ieee_{name}_rn": f"ieee_{name}"
-        for name in ("add", "sub", "mul", "fdiv", "fmaf", "frcp", "fsqrt")
-    },
-    "tl.ieee_frsqrt": "ieee_frsqrt",
-    "tl.round_tfloat32": "round_tfloat32",
-}
-#: Functions of integers.
-INT_FUNCTIONS: dict[str, str] = {
-    "tirx.popcount": "popcount",
-    "prim.clz": "clz",
-    "tl.__ffs": "ffs",
-    "tl.__fns": "fns",
-    "tirx.q_multiply_shift": "q_multiply_shift",
-    "tirx.q_multiply_shift_per_axis": "q_multiply_shift_per_axis",
-}
-#: Functions of float32 and float64 that TVM lowers to one exact instruction by itself.
-KEPT_FUNCTIONS = frozenset(
-    {"tirx.fabs", "tirx.sqrt", "tirx.floor", "tirx.trunc", "prim.ceil", "tirx.ceil", "tirx.fma"}
-)
+__all__ = ["lower_math"]
+
+_WIDE = ("float32", "float64")
 
 
-def op_name(call: Any) -> str:
-    """The name of the operator ``call`` calls, "" if it calls something else."""
-    return str(call.op.name) if isinstance(call.op, ir.Op) else ""
+def lower_math(func: T.PrimFunc) -> T.PrimFunc:
+    """Replace elementary functions by numeric operators, which expand to vectorisable formulas.
 
+    Raises
+    ------
+    UnsupportedError
+        For a function of a dtype that no formula covers.
 
-def is_elementwise(call: ir.Call) -> bool:
-    """Whether ``call`` is a function of floats that is computed lane by lane."""
-    name = op_name(call)
-    return name in FLOAT_FUNCTIONS or name in KEPT_FUNCTIONS
+    Before: ``B[i] = exp(A[i])``. After: ``B[i] = tl.num.exp(A[i])``.
+    """
+
+    def on_call(call: ir.Call) -> ir.Expr:
+        name = op_name(call)
+        if name in INT_FUNCTIONS:
+            return ops.call(INT_FUNCTIONS[name], element(call), *call.args, span=call.span)
+        numeric = FLOAT_FUNCTIONS.get(name)
+        if numeric is None:
+            return call
+        dtype = element(call.args[0])
+        if numeric == "nextafter" and dtype in ("bfloat16", "float16"):
+            numeric = "nextafter.bfloat16" if dtype == "bfloat16" else numeric
+        elif dtype not in _WIDE:
+            function = name.rpartition(".")[2]
+            raise UnsupportedError(
+                f"T.{function} is not available for {dtype} on the CPU; cast to float32", call.span
+            )
+        return ops.call(numeric, element(call), *call.args, span=call.span)
+
+    return structural_map(func, (ir.Call, on_call))

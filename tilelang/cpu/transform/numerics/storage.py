@@ -22,7 +22,9 @@ from tvm_ffi import structural_mutate, structural_walk
 from tilelang.cpu.intrinsics.math import ops
 from tilelang.cpu.intrinsics.math.minifloat import storage_dtype
 from tilelang.cpu.intrinsics.math.value import prim_type
-from tilelang.cpu.transform.numerics.dtypes import (
+from tilelang.errors import UnsupportedError
+from tilelang.ir.dtype import dtype
+from tilelang.transform.numerics.dtypes import (
     element,
     is_plain_index,
     is_sub_byte_int,
@@ -30,8 +32,6 @@ from tilelang.cpu.transform.numerics.dtypes import (
     packs,
     retyped,
 )
-from tilelang.errors import UnsupportedError
-from tilelang.ir.dtype import dtype
 
 __all__ = ["legalize_storage"]
 

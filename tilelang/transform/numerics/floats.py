@@ -14,19 +14,22 @@ from tvm import tirx as T
 from tvm.ir import prim
 from tvm_ffi import structural_map
 
-from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.intrinsics.math.compare import COMPARISONS
-from tilelang.cpu.transform.numerics.dtypes import element
-from tilelang.cpu.transform.numerics.functions import (
-    FLOAT_FUNCTIONS,
-    INT_FUNCTIONS,
-    op_name,
-)
-from tilelang.errors import UnsupportedError
+from tilelang.transform.numerics import ops
+from tilelang.transform.numerics.dtypes import element
+from tilelang.transform.numerics.functions import op_name
 
-__all__ = ["legalize_minmax", "lower_math"]
+__all__ = ["COMPARISONS", "legalize_minmax", "unpack_pairs"]
 
 _WIDE = ("float32", "float64")
+#: Comparison nodes and the operator that stands for each.
+COMPARISONS: dict[type, str] = {
+    prim.EQ: "eq",
+    prim.NE: "ne",
+    prim.LT: "lt",
+    prim.LE: "le",
+    prim.GT: "gt",
+    prim.GE: "ge",
+}
 _ARITHMETIC = {prim.Mul: "mul", prim.Div: "div"}
 #: Operators of packed pairs and the plain node for each; vectors are computed lane by lane.
 _PACKED = {
@@ -38,12 +41,14 @@ _PACKED = {
 }
 
 
-def legalize_minmax(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
+def legalize_minmax(
+    func: T.PrimFunc, *, fast_math: bool = False, floats: tuple[str, ...] = _WIDE
+) -> T.PrimFunc:
     """Protect comparisons and differences of floats; ``max`` and ``min`` ignore NaN.
 
-    Expects float32 and float64 only (see :func:`promote_narrow`). Plain sums, products and
-    quotients stay as they are, so that code generation sees multiply-adds. With ``fast_math``,
-    ``max`` and ``min`` stay too.
+    Concerns the dtypes ``floats``; others are gone (see :func:`promote_narrow`). Plain sums,
+    products and quotients stay as they are, so that code generation sees multiply-adds. With
+    ``fast_math``, ``max`` and ``min`` stay too.
 
     Before: ``B[i] = max(A[i], 1.0) - A[i]``. After: ``B[i] = tl.num.sub(tl.num.max(A[i], 1.0),
     A[i])``.
@@ -52,7 +57,7 @@ def legalize_minmax(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
     always = {prim.Sub: "sub", **extremes}
 
     def on_binary(node: Any) -> ir.Expr:
-        if element(node.a) not in _WIDE:
+        if element(node.a) not in floats:
             return node
         name = COMPARISONS.get(type(node))
         if name is not None:
@@ -60,7 +65,7 @@ def legalize_minmax(func: T.PrimFunc, *, fast_math: bool = False) -> T.PrimFunc:
         return ops.call(always[type(node)], element(node), node.a, node.b, span=node.span)
 
     def on_factor(node: Any) -> ir.Expr:
-        if element(node) not in _WIDE or not (_is_zero(node.a) or _is_zero(node.b)):
+        if element(node) not in floats or not (_is_zero(node.a) or _is_zero(node.b)):
             return node
         return ops.call(_ARITHMETIC[type(node)], element(node), node.a, node.b, span=node.span)
 
@@ -74,8 +79,8 @@ def _is_zero(expr: ir.Expr) -> bool:
     return isinstance(expr, prim.FloatImm) and float(expr.value) == 0.0
 
 
-def unpack_pairs(func: T.PrimFunc) -> T.PrimFunc:
-    """Write the operators of packed pairs and four-byte dot products with plain nodes."""
+def unpack_pairs(func: T.PrimFunc, *, dot_products: bool = True) -> T.PrimFunc:
+    """Write the operators of packed pairs, and dot products of four bytes, with plain nodes."""
 
     def on_call(call: ir.Call) -> ir.Expr:
         name, args = op_name(call), call.args
@@ -86,7 +91,7 @@ def unpack_pairs(func: T.PrimFunc) -> T.PrimFunc:
             return prim.Add(prim.Mul(args[0], args[1], call.span), args[2], call.span)
         if name == "tl.abs2":
             return ir.Call(ir.Op.get("tirx.fabs"), [args[0]], span=call.span, ret_ty=call.ty)
-        return _dot_product(call) if name == "tirx.dp4a" else call
+        return _dot_product(call) if dot_products and name == "tirx.dp4a" else call
 
     return structural_map(func, (ir.Call, on_call))
 
@@ -99,34 +104,3 @@ def _dot_product(call: ir.Call) -> ir.Expr:
         factors = [prim.Cast(ir.PrimType("int32"), prim.Shuffle([v], position)) for v in (a, b)]
         total = prim.Add(total, prim.Mul(*factors, call.span), call.span)
     return total
-
-
-def lower_math(func: T.PrimFunc) -> T.PrimFunc:
-    """Replace elementary functions by numeric operators, which expand to vectorisable formulas.
-
-    Raises
-    ------
-    UnsupportedError
-        For a function of a dtype that no formula covers.
-
-    Before: ``B[i] = exp(A[i])``. After: ``B[i] = tl.num.exp(A[i])``.
-    """
-
-    def on_call(call: ir.Call) -> ir.Expr:
-        name = op_name(call)
-        if name in INT_FUNCTIONS:
-            return ops.call(INT_FUNCTIONS[name], element(call), *call.args, span=call.span)
-        numeric = FLOAT_FUNCTIONS.get(name)
-        if numeric is None:
-            return call
-        dtype = element(call.args[0])
-        if numeric == "nextafter" and dtype in ("bfloat16", "float16"):
-            numeric = "nextafter.bfloat16" if dtype == "bfloat16" else numeric
-        elif dtype not in _WIDE:
-            function = name.rpartition(".")[2]
-            raise UnsupportedError(
-                f"T.{function} is not available for {dtype} on the CPU; cast to float32", call.span
-            )
-        return ops.call(numeric, element(call), *call.args, span=call.span)
-
-    return structural_map(func, (ir.Call, on_call))

@@ -9,9 +9,8 @@ from tvm import tirx as T
 from tvm.ir import prim
 from tvm_ffi import structural_map
 
-from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.intrinsics.math.integer import width
-from tilelang.cpu.transform.numerics.dtypes import (
+from tilelang.transform.numerics import ops
+from tilelang.transform.numerics.dtypes import (
     cast,
     element,
     is_float,
@@ -19,6 +18,7 @@ from tilelang.cpu.transform.numerics.dtypes import (
     is_narrow_float,
     is_sub_byte_int,
     value_type,
+    width,
 )
 
 __all__ = ["legalize_conversions"]

@@ -9,8 +9,8 @@ from tvm import tirx as T
 from tvm.ir import prim
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.transform.numerics.dtypes import element, is_float
+from tilelang.transform.numerics import ops
+from tilelang.transform.numerics.dtypes import element, is_float
 
 __all__ = ["holds_computed_data", "keep_temporaries"]
 

@@ -10,8 +10,7 @@ from tvm import ir
 from tvm.ir import prim
 from tvm_ffi import structural_walk
 
-from tilelang.cpu.intrinsics.math.minifloat import FORMATS
-from tilelang.cpu.intrinsics.math.value import prim_type
+from tilelang.transform.numerics.ops import prim_type
 
 __all__ = [
     "NARROW_FLOATS",
@@ -28,10 +27,17 @@ __all__ = [
     "retyped",
     "value_type",
     "variables",
+    "width",
 ]
 
-#: Floats that are computed in float32.
-NARROW_FLOATS = frozenset(FORMATS) | {"float8_e8m0fnu"}
+#: Floats of 16 bits and less.
+NARROW_FLOATS = frozenset(
+    {
+        "bfloat16", "float16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+        "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn",
+        "float6_e3m2fn", "float4_e2m1fn",
+    }
+)  # fmt: skip
 _SUB_BYTE_INTS = frozenset({"int4", "uint4"})
 _DIVISIONS = (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod)
 #: Types of which memory holds two elements a byte, the first one in the low bits.
@@ -87,8 +93,13 @@ def is_int(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
 
+def width(dtype: str) -> int:
+    """Bits of an integer dtype."""
+    return int(dtype.removeprefix("u").removeprefix("int"))
+
+
 def is_narrow_float(dtype: str) -> bool:
-    """Whether arithmetic on this dtype is done in float32."""
+    """Whether this is a float of 16 bits or less."""
     return dtype in NARROW_FLOATS
 
 

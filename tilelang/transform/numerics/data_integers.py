@@ -20,17 +20,17 @@ from tvm import tirx as T
 from tvm.ir import prim
 from tvm_ffi import structural_mutate, structural_walk
 
-from tilelang.cpu.intrinsics.math import ops
-from tilelang.cpu.intrinsics.math.integer import width
-from tilelang.cpu.transform.numerics.dtypes import (
+from tilelang.transform.numerics import ops
+from tilelang.transform.numerics.dtypes import (
     cast,
     element,
     is_float,
     is_int,
     is_plain_index,
     variables,
+    width,
 )
-from tilelang.cpu.transform.numerics.functions import op_name
+from tilelang.transform.numerics.functions import op_name
 
 __all__ = ["wrap_data_integers"]
 
