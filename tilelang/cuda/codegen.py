@@ -161,15 +161,17 @@ class CudaPrinter(CudaOperations):
             self._place_shown = place
 
     def _seq(self, node: T.SeqStmt) -> None:
-        """An empty line parts declarations from code, and blocks of some length from the rest."""
+        """An empty line ends the declarations of a kernel, and parts long blocks from the rest."""
         previous: str | None = None
         for child in node.seq:
             start = len(self._lines)
             self.stmt(child)
-            if len(self._lines) == start:
+            length = len(self._lines) - start
+            if length == 0:
                 continue
-            kind = _kind(child, len(self._lines) - start)
-            if previous is not None and (previous != kind or kind == "block"):
+            kind = _kind(child, length)
+            changes = previous is not None and previous != kind and self._depth == 1
+            if changes or (previous is not None and "block" in (kind, previous)):
                 self._lines.insert(start, "")
             previous = kind
 

@@ -17,6 +17,7 @@ from tilelang.cuda.limits import Limits, check_limits, limits_of
 from tilelang.cuda.op import bodies
 from tilelang.cuda.op.gemm import matrix_operands
 from tilelang.cuda.op.storage import shared_layouts
+from tilelang.cuda.transform.numerics import legalize_numerics
 from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
@@ -95,6 +96,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "what is proved of an iteration holds for its copies, wherever they run",
     ),
     _step("lower_to_threads", _threads, "tiles become registers", IRLevel.LOOPS),
+    _step(
+        "legalize_numerics",
+        lambda func, _: legalize_numerics(func),
+        "before anything simplifies",
+    ),
     _step(
         "place_memory",
         lambda func, limits: place_memory(func, limits.shared_bytes),

@@ -67,7 +67,7 @@ def test_cutedsl_shares_the_cuda_pipeline_with_its_own_codegen():
     cuda = Target({"kind": "cuda", "arch": "sm_90a"})
     cutedsl = Target({"kind": "cuda", "arch": "sm_90a", "keys": ["cuda", "gpu", "cutedsl"]})
     module = get_backend("cutedsl")
-    assert module.get_pipeline(cutedsl) is get_backend("cuda").get_pipeline(cuda)
+    assert module.get_pipeline(cutedsl) == get_backend("cuda").get_pipeline(cuda)
     assert module.get_device_codegen(cutedsl).name == "cutedsl"
     assert module.matches(cutedsl) and not module.matches(cuda)
     assert get_backend("cuda").matches(cuda) and not get_backend("cuda").matches(cutedsl)
@@ -99,7 +99,7 @@ def test_callbacks_are_published_as_global_functions():
         assert tvm_ffi.get_global_func(name) is not None
 
 
-@pytest.mark.parametrize("kind", ["cuda", "hip", "metal", "webgpu"])
+@pytest.mark.parametrize("kind", ["hip", "metal", "webgpu"])
 def test_a_backend_to_come_refuses_and_says_where_kernels_can_run(kind):
     context = create_backend_context(kind)
     with pytest.raises(UnsupportedError, match=r"cannot compile kernels yet.*cpu \(target c or"):
