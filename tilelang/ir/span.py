@@ -30,7 +30,8 @@ _CACHE_LIMIT = 65536
 _internal: dict[str, bool] = {}
 _sources: dict[str, ir.SourceName] = {}
 _positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
-_spans: dict[tuple[CodeType, int], ir.Span] = {}
+# Code objects of two files can be equal.
+_spans: dict[tuple[str, CodeType, int], ir.Span] = {}
 
 
 def is_user_file(filename: str) -> bool:
@@ -82,7 +83,7 @@ def user_span() -> ir.Span | None:
 def frame_span(frame: FrameType) -> ir.Span:
     """The span of the instruction that ``frame`` executes."""
     code = frame.f_code
-    key = (code, frame.f_lasti)
+    key = (code.co_filename, code, frame.f_lasti)
     span = _spans.get(key)
     if span is None:
         if len(_spans) > _CACHE_LIMIT:

@@ -6,7 +6,6 @@ import ast
 import builtins
 import sys
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from tvm import ir
 
 from tilelang.errors import TraceTypeError
 from tilelang.ir.dtype import dtype as to_dtype
+from tilelang.language.eager.code_cache import CodeCache
 from tilelang.language.eager.source import code_of, parse_function
 from tilelang.language.tensor import PointerSpec, StridedTensor, Tensor, TensorSpec, handle, ptr
 
@@ -21,9 +21,7 @@ __all__ = ["UNKNOWN", "Kind", "Resolver", "declared_in_body", "own_nodes"]
 
 Kind = Literal["tensor", "scalar", "static", "unknown"]
 UNKNOWN: Any = object()
-_declared: weakref.WeakKeyDictionary[types.CodeType, list[tuple[str, ast.expr]]] = (
-    weakref.WeakKeyDictionary()
-)
+_declared: CodeCache[list[tuple[str, ast.expr]]] = CodeCache()
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -126,10 +124,11 @@ def declared_in_body(func: Callable[..., Any]) -> list[tuple[str, ast.expr]]:
     code = code_of(func)
     found = _declared.get(code)
     if found is None:
-        found = _declared[code] = [
+        found = [
             (node.target.id, node.annotation)
             for node in own_nodes(parse_function(func).body)
             if isinstance(node, ast.AnnAssign) and node.value is None
             if isinstance(node.target, ast.Name)
         ]
+        _declared.put(code, found)
     return found

@@ -17,19 +17,19 @@ import linecache
 import sys
 import tokenize
 import types
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang.errors import TraceError
 from tilelang.ir.span import make_span, user_span
+from tilelang.language.eager.code_cache import CodeCache
 from tilelang.language.eager.names import RUNTIME, annotation_names
 from tilelang.language.eager.rewrite import Rewriter
 
 __all__ = ["code_of", "function_span", "parse_function", "rewrite_function"]
 
-_rewritten: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
-_parsed: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
+_rewritten: CodeCache[types.CodeType] = CodeCache()
+_parsed: CodeCache[ast.FunctionDef] = CodeCache()
 
 
 _MISSING = object()
@@ -52,7 +52,7 @@ def parse_function(func: Callable[..., Any]) -> ast.FunctionDef:
     code = code_of(func)
     tree = _parsed.get(code)
     if tree is None:
-        tree = _parsed[code] = _parse(func, code)
+        tree = _parsed.put(code, _parse(func, code))
     return tree
 
 
@@ -67,7 +67,7 @@ def rewrite_function(
     original = code_of(func)
     code = _rewritten.get(original)
     if code is None:
-        code = _rewritten[original] = _rewrite(func, original)
+        code = _rewritten.put(original, _rewrite(func, original))
     cells = dict(zip(original.co_freevars, func.__closure__ or (), strict=True))
     cells[RUNTIME] = types.CellType(runtime)
     for name in code.co_freevars:
@@ -108,6 +108,7 @@ def _parse(func: Callable[..., Any], code: types.CodeType) -> ast.FunctionDef:
     span = function_span(func)
     if code.co_name == "<lambda>":
         raise TraceError("a lambda cannot be traced; write a function with def", span)
+    linecache.checkcache(code.co_filename)  # a module may be loaded again after an edit
     lines = linecache.getlines(code.co_filename, func.__globals__)
     first = code.co_firstlineno
     if first > len(lines):
