@@ -51,6 +51,9 @@ class BackendModule:
         Functions published in tvm-ffi's registry while the backend is registered.
     device_type : str
         The ``torch.device`` type of the tensors its kernels take.
+    shows_lines : callable, optional
+        Tells of a program whether its code holds source lines beside those of assertions and
+        prints, so that the code changes when the program moves in its file.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class BackendModule:
     host_codegen_hooks: Mapping[str, tuple[HostCodegenHook, ...]] = field(default_factory=dict)
     callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     device_type: str = "cpu"
+    shows_lines: Callable[[Any], bool] | None = None
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__

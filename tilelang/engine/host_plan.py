@@ -21,7 +21,7 @@ from tilelang.engine.launch_plan import ArgRef, Check, KernelLaunch, LaunchPlan,
 from tilelang.errors import SemanticError, render_span
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
 
-__all__ = ["DeviceFunction", "split_launches"]
+__all__ = ["DeviceFunction", "is_launch", "split_launches"]
 
 _MAX_HOST_UNROLL = 256
 _BINARY = {
@@ -93,7 +93,7 @@ def split_launches(func: T.PrimFunc, device: str) -> tuple[LaunchPlan, list[Devi
     state = _Split(func, str(func.attrs["global_symbol"]))
     _collect_symbols(state)
     body = func.body
-    if not any(_is_launch(loop) for loop in _loops(body)):
+    if not any(is_launch(loop) for loop in _loops(body)):
         _add_device(state, body, [1, 1, 1], [1, 1, 1])
     else:
         _host_stmt(state, body)
@@ -120,7 +120,8 @@ def _loops(root: Any) -> Iterator[T.For]:
     return iter(found)
 
 
-def _is_launch(loop: T.For) -> bool:
+def is_launch(loop: T.For) -> bool:
+    """Whether ``loop`` is a dimension of a launch."""
     return "tl.launch" in loop.annotations or _block_tag(loop) is not None
 
 
@@ -277,7 +278,7 @@ def _host_if(state: _Split, stmt: T.IfThenElse) -> None:
 
 
 def _host_for(state: _Split, stmt: T.For) -> None:
-    if _is_launch(stmt):
+    if is_launch(stmt):
         _host_launch(state, stmt)
         return
     start, extent = const_int(stmt.min), const_int(stmt.extent)

@@ -14,8 +14,9 @@ from tilelang.analysis import check_program
 from tilelang.backend import create_backend_context
 from tilelang.backend.context import BackendContext
 from tilelang.engine.artifact import CompiledArtifact
-from tilelang.engine.host_plan import DeviceFunction, split_launches
+from tilelang.engine.host_plan import split_launches
 from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan
+from tilelang.engine.lines import line_table
 from tilelang.engine.param import KernelParam
 from tilelang.errors import SemanticError
 
@@ -102,7 +103,7 @@ def lower_with_context(
         target=context.target,
         target_host=context.target_host,
         plan=_with_facts(plan, lowered),
-        line_table=_line_table(devices),
+        line_table=line_table(devices),
         device_compiler=context.device_compiler,
     )
 
@@ -160,12 +161,3 @@ def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
 def _three(extents: Sequence[Any]) -> tuple[int, int, int]:
     x, y, z = (int(extent) for extent in extents)
     return x, y, z
-
-
-def _line_table(devices: list[DeviceFunction]) -> dict[str, tuple[str, int]]:
-    table = {}
-    for device in devices:
-        span = device.func.body.span or device.func.span
-        if span is not None:
-            table[device.name] = (str(span.source_name.name), int(span.line))
-    return table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tvm import tirx as T
@@ -14,6 +16,7 @@ from tvm import tirx as T
 from tilelang.backend import create_backend_context
 from tilelang.backend.target import TargetLike
 from tilelang.cache import kernel_store
+from tilelang.engine.lines import Line, current_line_table, launch_lines
 from tilelang.env import env
 from tilelang.errors import BackendError, CacheError
 from tilelang.jit.adapter import KernelAdapter, KernelBundle, find_adapter
@@ -30,7 +33,10 @@ logger = logging.getLogger("tilelang.jit")
 _R = TypeVar("_R")
 
 # Weak: a kernel lives as long as somebody uses it, and while it lives it is never built twice.
-_KERNELS: weakref.WeakValueDictionary[str, JITKernel] = weakref.WeakValueDictionary()
+# Programs that differ in their place alone share the code and have each its own line table.
+_KERNELS: weakref.WeakValueDictionary[tuple[str, tuple[Line, ...]], JITKernel] = (
+    weakref.WeakValueDictionary()
+)
 
 
 def compile(
@@ -139,13 +145,15 @@ def compile_request(request: CompileRequest) -> JITKernel:
     if env.is_cache_enabled() and not request.context.edits_source:
         with phases("key"):
             key = _cache_key(request)
-    if key is not None and not request.observed:
-        if (kernel := _KERNELS.get(key)) is not None:
+    if key is None:
+        return _build(request, None, phases)
+    place = key, launch_lines(request.func)
+    kernel: JITKernel | None = None
+    if not request.observed:
+        if (kernel := _KERNELS.get(place)) is not None:
             return kernel
-        if (kernel := _from_disk(request, key, phases)) is not None:
-            return _KERNELS.setdefault(key, kernel)
-    kernel = _build(request, key, phases)
-    return kernel if key is None else _KERNELS.setdefault(key, kernel)
+        kernel = _from_disk(request, key, phases)
+    return _KERNELS.setdefault(place, kernel or _build(request, key, phases))
 
 
 def _cache_key(request: CompileRequest) -> str | None:
@@ -165,6 +173,8 @@ def _from_disk(request: CompileRequest, key: str, phases: Phases) -> JITKernel |
         return None
     try:
         bundle = KernelBundle.from_files(entry.files, entry.directory)
+        lines = current_line_table(bundle.line_table, request.func, request.context.device_type)
+        bundle = replace(bundle, line_table=lines)
         return _load(request, bundle, key, phases, from_cache=True)
     except Exception as error:  # noqa: BLE001
         # The files are what was written, yet they do not load: another loader, a vanished folder.
@@ -204,8 +214,11 @@ def _load(
 ) -> JITKernel:
     with phases("load"):
         adapter: KernelAdapter = find_adapter(request.context.execution_backend.name)(bundle)
+    # Graphs find a kernel by this name: equal ones at two places are two kernels.
+    place = None if key is None else (key, launch_lines(request.func))
+    name = None if place is None else hashlib.sha256(repr(place).encode()).hexdigest()
     return JITKernel(
-        request, adapter, key=key, phases=phases, artifact=artifact, from_cache=from_cache
+        request, adapter, key=name, phases=phases, artifact=artifact, from_cache=from_cache
     )
 
 

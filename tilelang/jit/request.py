@@ -121,8 +121,15 @@ class CompileRequest:
             pass_configs=self.pass_configs,
             compile_flags=self.compile_flags,
             loader=adapter.fingerprint(context),
-            with_spans=pass_flag(self.pass_configs, PassConfigKey.TL_EMIT_LINE_DIRECTIVES),
+            with_spans=self._shows_lines(),
         )
+
+    def _shows_lines(self) -> bool:
+        """Whether source lines are part of the code, beyond what the program says itself."""
+        if pass_flag(self.pass_configs, PassConfigKey.TL_EMIT_LINE_DIRECTIVES):
+            return True
+        shows_lines = self.context.module.shows_lines
+        return shows_lines is not None and shows_lines(self.func)
 
 
 def with_outputs(func: T.PrimFunc, out_idx: OutIdx) -> T.PrimFunc:

@@ -9,23 +9,21 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
+from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic
 from tilelang.ir.intrin.record import find
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
 from tilelang.transform.thread_use import BARRIERS, lane_intrinsic, needs_threads
 
 __all__ = [
-    "BARRIERS",
     "INDEX_CALLS",
     "PER_THREAD",
     "is_collective_call",
     "is_per_thread_op",
     "is_tile_print",
     "is_update",
-    "lane_intrinsic",
     "leaves_loop",
     "meets",
     "mentions",
-    "needs_threads",
 ]
 
 INDEX_CALLS = frozenset({"get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx"})

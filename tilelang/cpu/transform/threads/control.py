@@ -13,8 +13,9 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
+from tilelang.cpu.thread_use import lane_intrinsic
 from tilelang.cpu.transform.threads.block import Block, LoopFrame, flag, for_threads
-from tilelang.cpu.transform.threads.classify import lane_intrinsic, leaves_loop
+from tilelang.cpu.transform.threads.classify import leaves_loop
 from tilelang.cpu.transform.threads.one_thread import at_thread
 from tilelang.ir.expr import dtype_of
 

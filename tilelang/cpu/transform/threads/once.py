@@ -11,7 +11,7 @@ from tvm_ffi import structural_walk
 from tilelang.cpu.transform.threads.block import Block, flag, for_threads
 from tilelang.cpu.transform.threads.classify import mentions
 from tilelang.cpu.transform.threads.one_thread import at_thread
-from tilelang.errors import KernelAssertionError, SemanticError, render_span
+from tilelang.errors import KernelAssertionError, SemanticError
 from tilelang.ir.expr import dtype_of
 
 __all__ = ["run_once"]
@@ -101,10 +101,7 @@ def _agreement(
     """Fail where a thread has another value than the leader."""
     out: list[T.Stmt] = []
     for name, value in values:
-        where = "" if span is None else f"\n{render_span(span)}"
-        text = (
-            f"{name} differs between threads, but this statement is run once by all of them{where}"
-        )
+        text = f"{name} differs between threads, but this statement is run once by all of them"
 
         def check(t: ir.Var, value: ir.Expr = value, text: str = text) -> T.Stmt:
             mine, other = at_thread(block, value, t), at_thread(block, value, leader)

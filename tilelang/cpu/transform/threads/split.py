@@ -8,14 +8,9 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
+from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic, needs_threads
 from tilelang.cpu.transform.threads.block import Block
-from tilelang.cpu.transform.threads.classify import (
-    BARRIERS,
-    PER_THREAD,
-    lane_intrinsic,
-    mentions,
-    needs_threads,
-)
+from tilelang.cpu.transform.threads.classify import PER_THREAD, mentions
 from tilelang.cpu.transform.threads.statements import lower_statement
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import const_int, dtype_of

@@ -8,13 +8,12 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
+from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic
 from tilelang.cpu.transform.threads.block import Block, for_threads
 from tilelang.cpu.transform.threads.classify import (
-    BARRIERS,
     is_collective_call,
     is_per_thread_op,
     is_tile_print,
-    lane_intrinsic,
     leaves_loop,
     meets,
 )
