@@ -42,4 +42,9 @@ struct is_same<A, A> {
   static constexpr bool value = true;
 };
 
+
+/// The values of float32 that have no literal; converted where another type is needed.
+constexpr float infinity = __builtin_huge_valf();
+constexpr float nan = __builtin_nanf("");
+
 }  // namespace tl
