@@ -17,6 +17,7 @@ from tilelang.errors import BackendError
 __all__ = ["DeviceBinaries", "DeviceCompiler", "DeviceLoader"]
 
 DeviceBinaries: TypeAlias = Mapping[str, bytes]
+Disassembler: TypeAlias = Callable[[str, str, DeviceBinaries, Target, Sequence[str]], str | None]
 DeviceLoader: TypeAlias = Callable[[Any, DeviceBinaries, Mapping[str, Any]], Callable[..., Any]]
 
 
@@ -41,6 +42,11 @@ class DeviceCompiler:
         is looked for at the first call, so a kernel can be made and inspected anywhere.
     load_in_python : callable, optional
         Like ``load``; the launcher is Python code over the bindings of the device's driver.
+    disassemble : callable, optional
+        ``(form, source, binaries, target, flags) -> text`` in a form such as ``"ptx"``, None if it
+        has no such form.
+    resource_usage : callable, optional
+        ``(binaries) -> mapping`` with ``n_regs``, ``n_spills`` and ``n_max_threads``.
     fingerprint : callable, optional
         What the binaries depend on besides source, target and flags, such as a version.
     """
@@ -49,6 +55,8 @@ class DeviceCompiler:
     compile: Callable[[str, Target, Sequence[str], Mapping[str, Any]], DeviceBinaries]
     load: DeviceLoader
     load_in_python: DeviceLoader | None = None
+    disassemble: Disassembler | None = None
+    resource_usage: Callable[[DeviceBinaries], Mapping[str, Any]] | None = None
     fingerprint: Callable[[], Mapping[str, str]] = _no_fingerprint
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ _COMPILER = DeviceCompiler(
     compile=LazyFunction("tilelang.cuda.device_code:compile_source"),
     load=LazyFunction("tilelang.cuda.device_code:make_launcher"),
     load_in_python=LazyFunction("tilelang.cuda.python_launcher:PythonLauncher"),
+    disassemble=LazyFunction("tilelang.cuda.inspect_code:disassemble"),
+    resource_usage=LazyFunction("tilelang.cuda.inspect_code:resource_usage"),
     fingerprint=LazyFunction("tilelang.cuda.device_code:fingerprint"),
 )
 # Source only: the execution backend compiles it.

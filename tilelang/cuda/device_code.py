@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from tilelang.env import env
 __all__ = [
     "ARCHS",
     "BINARY",
+    "RESOURCES",
     "compile_source",
     "fingerprint",
     "make_launcher",
@@ -27,6 +30,7 @@ __all__ = [
 
 BINARY = "kernel.cubin"
 ARCHS = "kernel.archs"  # what it was compiled for, for messages
+RESOURCES = "kernel.resources"  # by kernel, what the compiler reports
 
 
 def compile_source(
@@ -49,7 +53,12 @@ def compile_source(
     """
     archs = target_codes(target)
     binary = compile_cuda(source, archs, flags, lines=lines)
-    return {BINARY: binary.code, ARCHS: ",".join(archs).encode()}
+    resources = {name: dataclasses.asdict(used) for name, used in binary.resources.items()}
+    return {
+        BINARY: binary.code,
+        ARCHS: ",".join(archs).encode(),
+        RESOURCES: json.dumps(resources).encode(),
+    }
 
 
 def fingerprint() -> Mapping[str, str]:

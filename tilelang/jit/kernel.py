@@ -21,6 +21,7 @@ from tilelang.jit.adapter.base import KernelAdapter
 from tilelang.jit.diagnostics import Phases
 from tilelang.jit.request import CompileRequest
 from tilelang.jit.torch_op import launch_in_graph, publish
+from tilelang.transform import PassContext
 
 if TYPE_CHECKING:
     from tilelang.profiler import Profiler
@@ -320,6 +321,13 @@ class JITKernel:
 
     def _disassembly(self, form: str) -> str:
         text = self.adapter.disassemble(form)
+        compiler = self.request.context.device_compiler
+        if text is None and compiler is not None and compiler.disassemble is not None:
+            binaries = self.adapter.bundle.binaries
+            with PassContext(self.pass_configs):
+                text = compiler.disassemble(
+                    form, self.kernel_source, binaries, self.target, self.compile_flags
+                )
         if text is None:
             raise UnsupportedError.on_backend(form.upper(), self.backend)
         return text
@@ -341,6 +349,9 @@ class JITKernel:
     def resource_usage(self) -> Mapping[str, Any]:
         """What the device compiler reports about the kernel: registers, spills, threads."""
         usage = self.adapter.resource_usage()
+        compiler = self.request.context.device_compiler
+        if usage is None and compiler is not None and compiler.resource_usage is not None:
+            usage = compiler.resource_usage(self.adapter.bundle.binaries)
         if usage is None:
             raise UnsupportedError.on_backend("resource usage", self.backend)
         return usage

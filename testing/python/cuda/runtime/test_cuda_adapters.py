@@ -64,6 +64,13 @@ def test_it_is_restored_from_its_files(kernel):
         again.func(torch.zeros(8), 2.0, torch.zeros(8))
 
 
+def test_its_resources_and_ptx_are_told(kernel, capsys):
+    assert 0 < kernel.n_regs < 64 and kernel.n_spills == 0 and kernel.n_max_threads == 1024
+    assert kernel.resource_usage["kernels"]["scale_kernel"]["registers"] == kernel.n_regs
+    kernel.show_ptx()
+    assert ".target sm_90a" in capsys.readouterr().out
+
+
 def test_device_code_is_no_shared_library(kernel, tmp_path):
     with pytest.raises(UnsupportedError, match="export_library"):
         kernel.export_library(tmp_path / "kernel.so")
