@@ -39,7 +39,7 @@ class Finding:
     Parameters
     ----------
     section : str
-        ``"machine"``, ``"packages"``, ``"backends"``, ``"kernels"`` or ``"settings"``.
+        ``"machine"``, ``"packages"``, ``"cuda"``, ``"backends"``, ``"kernels"`` or ``"settings"``.
     name : str
         What is reported on.
     status : {"ok", "info", "unavailable", "broken"}
@@ -84,6 +84,7 @@ def diagnose(run_kernels: bool = True) -> Iterator[Finding]:
     yield from _machine()
     yield from _packages()
     yield from _native_library()
+    yield from _cuda()
     yield from _backends()
     if run_kernels:
         yield from _kernels()
@@ -130,6 +131,17 @@ def _native_library() -> Iterator[Finding]:
     for name, status in (("target kind hip", kinds.hip), ("cuda option code", kinds.code)):
         good = status == "registered"
         yield Finding("packages", name, "ok" if good else "unavailable", str(status))
+
+
+def _cuda() -> Iterator[Finding]:
+    try:
+        parts = list(importlib.import_module("tilelang.cuda.diagnose").diagnose())
+    except Exception as error:  # noqa: BLE001  (whatever stops the examination is reported)
+        yield Finding("cuda", "examination", "broken", _one_line(error))
+        return
+    for part in parts:
+        status: Status = "ok" if part.found else "unavailable"
+        yield Finding("cuda", part.name, status, part.detail)
 
 
 def _backends() -> Iterator[Finding]:

@@ -58,13 +58,14 @@ std::string FindAll(void* library, DriverApi* api) {
   return missing;
 }
 
+std::string Prefix(const std::string& who) { return who.empty() ? "" : who + ": "; }
+
 void* Open(const std::string& path, const std::string& who) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
   const char* reason = dlerror();
-  runtime::Fail(kLaunchError, who +
-                                  ": running it needs an NVIDIA GPU with its driver, which cannot "
-                                  "be loaded here: " +
+  runtime::Fail(kLaunchError, Prefix(who) +
+                                  "an NVIDIA GPU is needed, and its driver cannot be loaded: " +
                                   (reason != nullptr ? reason : path.c_str()));
 }
 
@@ -74,13 +75,13 @@ void Initialise(const Driver& driver, const std::string& who) {
   if (code == kSuccess) code = driver.api().DeviceGetCount(&count);
   if (code == kSuccess && count > 0) return;
   std::string reason = code == kSuccess ? "it finds no device" : driver.Describe(code);
-  runtime::Fail(kLaunchError, who + ": NVIDIA's driver cannot be used: " + reason +
+  runtime::Fail(kLaunchError, Prefix(who) + "NVIDIA's driver cannot be used: " + reason +
                                   "; nvidia-smi and CUDA_VISIBLE_DEVICES tell more");
 }
 
 /*! \brief [version, and name and architecture of every device]. */
 ffi::Array<ffi::Any> DescribeDriver(const ffi::String& path) {
-  const Driver& driver = Driver::Load(path, "the CUDA driver");
+  const Driver& driver = Driver::Load(path, "");
   int version = 0;
   int count = 0;
   driver.api().DriverGetVersion(&version);
@@ -103,8 +104,8 @@ const Driver& Driver::Load(const std::string& path, const std::string& who) {
     auto driver = std::make_unique<Driver>();
     std::string missing = FindAll(Open(path, who), &driver->api_);
     if (!missing.empty()) {
-      runtime::Fail(kLaunchError, who + ": the installed NVIDIA driver is too old: it lacks " +
-                                      missing + "; a driver for CUDA 11.8 or newer is needed");
+      runtime::Fail(kLaunchError, Prefix(who) + "the installed NVIDIA driver lacks " + missing +
+                                      "; a driver for CUDA 11.8 or newer is needed");
     }
     Initialise(*driver, who);
     known = std::move(driver);

@@ -18,8 +18,9 @@ class Driver {
    * \brief Load and initialise the driver at `path`, once per process and path.
    * \param path A file, or the library's plain name for the system's own.
    *
-   * Throws LaunchError, beginning with `who`, if it cannot be loaded, is too old, or finds no
-   * device. A failure is not remembered: a later call tries again.
+   * \param who Beginning of messages; may be empty.
+   *
+   * Throws LaunchError if it cannot be loaded, is too old, or finds no device. A failure is not remembered: a later call tries again.
    */
   static const Driver& Load(const std::string& path, const std::string& who);
 

@@ -1,6 +1,6 @@
 /*!
  * \file launcher.cc
- * \brief Calls CUDA kernels: binds arguments, allocates, and queues launches on the caller's stream.
+ * \brief Calls CUDA kernels: binds arguments, allocates, and queues launches on a stream.
  *
  * Nothing here waits for the device, and memory comes from the framework's allocator alone, so a
  * call can be captured into a CUDA graph.

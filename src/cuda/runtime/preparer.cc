@@ -71,7 +71,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::ffi::reflection::GlobalDef()
       .def("tl.cuda.make_preparer", MakePreparer)
       .def("tl.cuda.current_device", [](const ffi::String& driver_path) {
-        return int64_t{Driver::Load(driver_path, "the CUDA driver").CurrentDevice()};
+        return int64_t{Driver::Load(driver_path, "").CurrentDevice()};
       });
 }
 

@@ -19,7 +19,7 @@ def findings(section, run_kernels=False):
 
 def test_every_section_is_reported():
     sections = {f.section for f in doctor.diagnose(run_kernels=False)}
-    assert sections == {"machine", "packages", "backends", "settings"}
+    assert sections == {"machine", "packages", "cuda", "backends", "settings"}
 
 
 def test_packages_have_versions():

@@ -51,7 +51,7 @@ def test_a_kernel_is_built_and_shown_without_a_gpu(kernel):
 
 def test_its_call_says_that_there_is_no_driver(kernel):
     tensor = torch.zeros(8)
-    with pytest.raises(LaunchError, match="needs an NVIDIA GPU .* libno_driver"):
+    with pytest.raises(LaunchError, match="NVIDIA GPU is needed, .* libno_driver"):
         kernel(tensor, 2.0, tensor)
 
 
@@ -60,7 +60,7 @@ def test_it_is_restored_from_its_files(kernel):
     restored = KernelBundle.from_files(bundle.to_files())
     again = find_adapter(kernel.execution_backend)(restored)
     assert restored.binaries == dict(bundle.binaries) and restored.plan == bundle.plan
-    with pytest.raises(LaunchError, match="needs an NVIDIA GPU"):
+    with pytest.raises(LaunchError, match="NVIDIA GPU is needed"):
         again.func(torch.zeros(8), 2.0, torch.zeros(8))
 
 

@@ -277,7 +277,7 @@ def test_code_in_a_captured_graph_stays(driver):
 def test_without_a_driver_the_call_says_so():
     with env.scope(TILELANG_CUDA_DRIVER="libno_such_driver.so.1"):
         run = launcher(vector_plan())
-    with pytest.raises(LaunchError, match=r"f: running it needs an NVIDIA GPU .*libno_such_driver"):
+    with pytest.raises(LaunchError, match=r"f: an NVIDIA GPU is needed, .*libno_such_driver"):
         run(*vectors(8)[1], 1.0)
 
 
