@@ -44,7 +44,7 @@ struct is_same<A, A> {
 
 
 /// The values of float32 that have no literal; converted where another type is needed.
-constexpr float infinity = __builtin_huge_valf();
-constexpr float nan = __builtin_nanf("");
+constexpr float infinity = bit_cast<float>(0x7f800000u);
+constexpr float nan = bit_cast<float>(0x7fc00000u);
 
 }  // namespace tl
