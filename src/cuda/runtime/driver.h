@@ -20,7 +20,8 @@ class Driver {
    *
    * \param who Beginning of messages; may be empty.
    *
-   * Throws LaunchError if it cannot be loaded, is too old, or finds no device. A failure is not remembered: a later call tries again.
+   * Throws LaunchError if it cannot be loaded, is too old, or finds no device. A failure
+   * is not remembered: a later call tries again.
    */
   static const Driver& Load(const std::string& path, const std::string& who);
 
