@@ -24,6 +24,7 @@ from tilelang.transform.guard_accesses import guard_accesses
 from tilelang.transform.simt.expand import expand_elementwise
 from tilelang.transform.simt.lower import ThreadProgram
 from tilelang.transform.simt.place import place_memory
+from tilelang.transform.simt.rasterize import rasterize_blocks
 from tilelang.transform.simt.simplify import simplify_indices
 from tilelang.transform.simt.software_pipeline import pipeline_loops
 
@@ -111,6 +112,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "simplify_indices",
         lambda func, _: simplify_indices(func),
         "offsets are complete; the printer shows them as they are",
+    ),
+    _step(
+        "rasterize_blocks",
+        lambda func, _: rasterize_blocks(func),
+        "what was proved of the grid holds for any order of its blocks",
     ),
     tvm_pass(_P.ConvertSSA, "loop variables of one op may repeat"),
     tvm_pass(_P.BindTarget, "code generation reads the architecture", TARGET),
