@@ -13,7 +13,13 @@ from tilelang.ir.op.atomic import ELEMENT_ATOMIC
 __all__ = ["imported_sources", "operations", "used_variables", "written_buffers"]
 
 # Operations that only read through these of their pointers.
-_SOURCES = {"tl.vec_copy": (1,), "tl.cp_async": (1,), "tl.ldmatrix": (1,), "tl.mma": (2, 3)}
+_SOURCES = {
+    "tl.vec_copy": (1,),
+    "tl.cp_async": (1,),
+    "tl.ldmatrix": (1,),
+    "tl.mma": (2, 3),
+    "tl.atomic_add_vec": (1,),
+}
 
 
 def written_buffers(func: T.PrimFunc) -> set[ir.Var]:

@@ -31,6 +31,8 @@ class CudaOperations(CudaExpressions):
             "tl.cp_async_wait": lambda c: self._sized("cp_async_wait", c.args[0], []),
             "tl.ldmatrix": self._ldmatrix,
             "tl.mma": self._mma,
+            "tl.atomic_add_vec": lambda c: self._sized("atomic_add_vec", c.args[2], c.args[:2]),
+            "tirx.dp4a": lambda c: self.call("dp4a", *(self.expr(arg) for arg in c.args)),
             "tl.sync_threads": self._sync_threads,
             "tl.shared_arena": self._arena,
             "tl.block_thread": lambda _: self._block_thread(),

@@ -76,7 +76,7 @@ _FUNCTION_HEADERS = {
          "q_multiply_shift_per_axis"),
         "integer",
     ),
-    **dict.fromkeys(("cast",), "convert"),
+    "cast": "convert",
     **dict.fromkeys(("bit_cast", "infinity", "nan"), "common"),
     **dict.fromkeys(
         ("vec_copy", "vec_zero", "load_sub", "store_sub", "store_sub_shared", "ldg"), "memory"
@@ -91,8 +91,9 @@ _FUNCTION_HEADERS = {
     **dict.fromkeys(("ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4"), "ldmatrix"),
     **dict.fromkeys(("half", "bfloat16"), "types"),
     **dict.fromkeys(("int4", "uint4", *_MINIFLOATS), "minifloat"),
-    **dict.fromkeys(("cast_stochastic",), "stochastic"),
-    **dict.fromkeys(("rng_state", "rng_uint32", "rng_uniform", "rng_normal"), "rng"),
+    "cast_stochastic": "stochastic",
+    "rng_state": "rng",
+    "dp4a": "dot",
 }  # fmt: skip
 
 
@@ -126,7 +127,6 @@ _FUNCTIONS = {
     ("tl.min_nan", ""): "tl::min_nan",
     ("tl.max_nan", ""): "tl::max_nan",
     ("tl.cp_async_commit", ""): "tl::cp_async_commit",
-    ("tl.rng_rand", ""): "tl_rng.next",
 }
 
 #: Numeric operators (``tl.num.<name>``) that C++ writes with a symbol.

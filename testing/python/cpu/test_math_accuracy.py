@@ -13,9 +13,9 @@ from tvm import ir
 
 from tilelang.cpu.intrinsics.math.value import prim_type
 from tilelang.cpu.transform.numerics import legalize_numerics
-from tilelang.transform.numerics.functions import FLOAT_FUNCTIONS
 from tilelang.errors import UnsupportedError
 from tilelang.testing.accuracy import assert_accurate
+from tilelang.transform.numerics.functions import FLOAT_FUNCTIONS
 
 # numpy warns about the very values that these tests are made of
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

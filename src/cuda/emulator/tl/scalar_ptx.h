@@ -8,6 +8,16 @@
 namespace tl {
 namespace ptx {
 
+// The number if one operand is NaN; the functions of C return NaN for a signaling one.
+template <class T>
+TL_DEVICE T number_min(T a, T b) {
+  return a != a ? b : b < a ? b : a;
+}
+template <class T>
+TL_DEVICE T number_max(T a, T b) {
+  return a != a ? b : a < b ? b : a;
+}
+
 TL_DEVICE float f16_to_f32(uint16_t x) { return decode<HalfFormat>(x); }
 TL_DEVICE uint16_t f32_to_f16(float x) { return uint16_t(encode<HalfFormat>(x)); }
 TL_DEVICE float bf16_to_f32(uint16_t x) { return bit_cast<float>(uint32_t(x) << 16); }
@@ -23,8 +33,8 @@ TL_DEVICE uint16_t f32_to_bf16(float x) { return uint16_t(encode<Bfloat16Format>
   TL_THROUGH_F32(P, add, a + b)                 \
   TL_THROUGH_F32(P, sub, a - b)                 \
   TL_THROUGH_F32(P, mul, a * b)                 \
-  TL_THROUGH_F32(P, min, std::fmin(a, b))       \
-  TL_THROUGH_F32(P, max, std::fmax(a, b))
+  TL_THROUGH_F32(P, min, number_min(a, b))       \
+  TL_THROUGH_F32(P, max, number_max(a, b))
 
 TL_OPERATIONS(f16)
 TL_OPERATIONS(bf16)

@@ -12,10 +12,10 @@ template <class T>
 TL_DEVICE T max(T a, T b) {
   return a < b ? b : a;
 }
-TL_DEVICE float min(float a, float b) { return ::fminf(a, b); }
-TL_DEVICE float max(float a, float b) { return ::fmaxf(a, b); }
-TL_DEVICE double min(double a, double b) { return ::fmin(a, b); }
-TL_DEVICE double max(double a, double b) { return ::fmax(a, b); }
+TL_DEVICE float min(float a, float b) { return ptx::number_min(a, b); }
+TL_DEVICE float max(float a, float b) { return ptx::number_max(a, b); }
+TL_DEVICE double min(double a, double b) { return ptx::number_min(a, b); }
+TL_DEVICE double max(double a, double b) { return ptx::number_max(a, b); }
 TL_DEVICE half min(half a, half b) { return half::from_bits(ptx::f16_min(a.bits, b.bits)); }
 TL_DEVICE half max(half a, half b) { return half::from_bits(ptx::f16_max(a.bits, b.bits)); }
 TL_DEVICE bfloat16 min(bfloat16 a, bfloat16 b) {

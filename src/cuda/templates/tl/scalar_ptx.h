@@ -5,6 +5,12 @@
 namespace tl {
 namespace ptx {
 
+// The number if one operand is NaN.
+TL_DEVICE float number_min(float a, float b) { return ::fminf(a, b); }
+TL_DEVICE float number_max(float a, float b) { return ::fmaxf(a, b); }
+TL_DEVICE double number_min(double a, double b) { return ::fmin(a, b); }
+TL_DEVICE double number_max(double a, double b) { return ::fmax(a, b); }
+
 TL_DEVICE float f16_to_f32(uint16_t x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -62,10 +68,10 @@ TL_BINARY(bf16_min, "min.bf16")
 TL_BINARY(bf16_max, "max.bf16")
 TL_TERNARY(bf16_fma, "fma.rn.bf16")
 #else
-TL_THROUGH_F32(f16_min, f16_to_f32, f32_to_f16, fminf(a, b))
-TL_THROUGH_F32(f16_max, f16_to_f32, f32_to_f16, fmaxf(a, b))
-TL_THROUGH_F32(bf16_min, bf16_to_f32, f32_to_bf16, fminf(a, b))
-TL_THROUGH_F32(bf16_max, bf16_to_f32, f32_to_bf16, fmaxf(a, b))
+TL_THROUGH_F32(f16_min, f16_to_f32, f32_to_f16, number_min(a, b))
+TL_THROUGH_F32(f16_max, f16_to_f32, f32_to_f16, number_max(a, b))
+TL_THROUGH_F32(bf16_min, bf16_to_f32, f32_to_bf16, number_min(a, b))
+TL_THROUGH_F32(bf16_max, bf16_to_f32, f32_to_bf16, number_max(a, b))
 #endif
 
 #if __CUDA_ARCH__ >= 900
