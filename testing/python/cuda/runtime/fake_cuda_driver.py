@@ -71,6 +71,23 @@ class FakeDriver:
         """Say that every stream but the default one is being captured."""
         self._library.fake_capture(int(on))
 
+    def current_device(self) -> int | None:
+        """The device whose context is current in this thread."""
+        device = ctypes.c_int()
+        code = self._library.cuCtxGetDevice(ctypes.byref(device))
+        return device.value if code == 0 else None
+
+    @contextlib.contextmanager
+    def device(self, index: int) -> Iterator[None]:
+        """Make a device current in this thread, as a framework does."""
+        context = ctypes.c_void_p()
+        self._library.cuDevicePrimaryCtxRetain(ctypes.byref(context), index)
+        self._library.cuCtxPushCurrent_v2(context)
+        try:
+            yield
+        finally:
+            self._library.cuCtxPopCurrent_v2(ctypes.byref(context))
+
     @contextlib.contextmanager
     def allocator(self) -> Iterator[None]:
         """Let calls allocate on the device that is not there."""

@@ -65,6 +65,29 @@ def test_code_is_loaded_once_a_device(driver):
     ]
 
 
+def test_the_current_device_stays_what_it_was(driver):
+    run = launcher(vector_plan())
+    run(*vectors(8, 1)[1], 1.0)
+    assert driver.current_device() is None
+    with driver.device(0):
+        run(*vectors(8, 1)[1], 1.0)
+        run(*vectors(8, 0)[1], 1.0)
+        assert driver.current_device() == 0
+    assert len(driver.called("launch scale on 1")) == 2
+
+
+def test_a_call_without_tensors_runs_on_the_current_device(driver):
+    plan = plan_of(
+        Param("n", "scalar", "int32", symbol=0),
+        cuda_tensor("A", N, role="out"),
+        kernel={"args": (ArgRef("param", 0), ArgRef("param", 1))},
+    )
+    run = launcher(plan, "scale 4 8")
+    with driver.device(1), driver.allocator():
+        out = run(16)
+    assert str(out.device) == "cuda:1" and driver.called("launch scale on 1")
+
+
 def test_tensors_of_two_devices_are_refused(driver):
     a, b = vectors(8, 0)[1][0], vectors(8, 1)[1][1]
     with pytest.raises(ArgumentValueError, match="expected a tensor on cuda:0 like 'A'"):
