@@ -97,8 +97,8 @@ class KernelLaunch:
     """One launch: entry name, grid and block extents (x, y, z) and arguments in slot order.
 
     ``scratch_bytes`` is host memory per worker thread (CPU backends), ``dyn_smem`` dynamic shared
-    memory in bytes per block (GPU backends). Flag ``"serial"`` keeps the blocks on one thread of a CPU.
-    Flags of CUDA: ``"cooperative"`` runs all blocks at once, with ``"pdl"`` (programmatic dependent
+    memory in bytes per block (GPU backends). Flag ``"serial"`` keeps the blocks on one thread of
+    a CPU. Flags of CUDA: ``"cooperative"`` runs all blocks at once, with ``"pdl"`` (programmatic dependent
     launch) the kernel may start before the one ahead of it in the stream has ended.
     """
 

@@ -1,6 +1,7 @@
 """CUDA kernels of every execution backend, made and called on a machine without a GPU."""
 
 import dataclasses
+import gc
 
 import pytest
 import torch
@@ -62,6 +63,20 @@ def test_it_is_restored_from_its_files(kernel):
     assert restored.binaries == dict(bundle.binaries) and restored.plan == bundle.plan
     with pytest.raises(LaunchError, match="NVIDIA GPU is needed"):
         again.func(torch.zeros(8), 2.0, torch.zeros(8))
+
+
+def test_a_second_process_would_find_it_in_the_cache(tmp_path):
+    def compiled():
+        return tilelang.compile(scale_program(), target=TARGET, execution_backend="tvm_ffi")
+
+    with env.scope(TILELANG_CACHE_DIR=str(tmp_path)):
+        first = compiled()
+        files = dict(first.adapter.bundle.binaries)
+        del first  # the last use in this process
+        gc.collect()
+        second = compiled()
+    assert second.from_cache and dict(second.adapter.bundle.binaries) == files
+    assert second.n_regs > 0
 
 
 def test_its_resources_and_ptx_are_told(kernel, capsys):
