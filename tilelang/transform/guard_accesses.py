@@ -19,7 +19,7 @@ from tvm_ffi import structural_mutate, structural_walk
 
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
 
-__all__ = ["guard_accesses"]
+__all__ = ["guard_accesses", "guard_statement"]
 
 
 @dataclass
@@ -53,6 +53,14 @@ def guard_accesses(func: T.PrimFunc, *, hoist: bool = True) -> T.PrimFunc:
                 if isinstance(extent, ir.Var):
                     state.analyzer.update(extent, sym.ConstIntBound(0, 2**31 - 1), True)
     return func.with_body(_rewrite(state, func.body))
+
+
+def guard_statement(stmt: T.Stmt, analyzer: sym.Analyzer) -> T.Stmt:
+    """Guard the accesses of one statement; ``analyzer`` knows the variables around it.
+
+    For code that lowering makes after :func:`guard_accesses`.
+    """
+    return _rewrite(_Guard(analyzer=analyzer, hoist=False), stmt)
 
 
 def _rewrite(state: _Guard, root: Any) -> Any:

@@ -15,6 +15,7 @@ from tilelang.ir.intrin import simt
 from tilelang.ir.op import TileCall
 from tilelang.layout import Fragment
 from tilelang.layout.distribution import Distribution
+from tilelang.transform.guard_accesses import guard_statement
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext, Tile, register_array
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits
@@ -185,7 +186,11 @@ class _Rewriter:
         lower = self.program.bodies.get(call.name)
         if lower is None:
             raise UnsupportedError.on_backend(f"T.{call.name}", self.program.backend, (), call.span)
-        return lower(call, self.ctx)
+        result = lower(call, self.ctx)
+        reached = [*call.regions("r"), *call.regions("w")]
+        if any(str(region.source.scope()) == "global" for region in reached):
+            return guard_statement(result, self.ctx.analyzer)
+        return result
 
     def on_alloc(self, stmt: T.AllocBuffer, mutator: Any) -> Any:
         if self.ctx.is_tile(stmt.buffer):

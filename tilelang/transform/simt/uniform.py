@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_walk
+from tvm_ffi import structural_map, structural_walk
 
 from tilelang.transform.simt.launch import launch_of
 
@@ -16,6 +16,8 @@ _PER_THREAD = (
     "tl.get_lane_idx", "tl.get_warp_idx", "tl.get_warp_idx_sync", "tl.get_warp_group_idx",
     "tl.shuffle_elect", "tl.atomic", "tl.activemask",
 )  # fmt: skip
+#: Calls that give every thread of a block the same value, whatever their arguments.
+_AGREED = ("tl.syncthreads_count", "tl.syncthreads_and", "tl.syncthreads_or")
 
 
 class Uniformity:
@@ -98,8 +100,19 @@ class Uniformity:
             if isinstance(call.op, ir.Op) and call.op.name in _PER_THREAD:
                 differs.append(call)
 
+        agreed: list[ir.Call] = []
+
+        def on_agreement(call: ir.Call) -> Any:
+            if not isinstance(call.op, ir.Op) or call.op.name not in _AGREED:
+                return call
+            agreed.append(call)
+            return T.const(0, "int32")
+
         structural_walk(value, [(ir.Var, on_var), (ir.Call, on_call)])
-        return not differs
+        if not differs:
+            return True
+        rest = structural_map(value, (ir.Call, on_agreement))
+        return bool(agreed) and self.is_uniform(rest)
 
     def is_uniform_loop(self, loop: Any) -> bool:
         """Whether all threads run a loop equally often; early exits count."""
