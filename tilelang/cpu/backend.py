@@ -17,7 +17,7 @@ __all__ = ["CPU_BACKEND"]
 _LOWER = LazyFunction("tilelang.cpu.pipeline:lower_cpu")
 _BUILD_C = LazyFunction("tilelang.cpu.codegen:build_c")
 _BUILD_LLVM = LazyFunction("tilelang.cpu.codegen:build_llvm")
-_SHOWS_LINES = LazyFunction("tilelang.cpu.thread_use:is_thread_program")
+_SHOWS_LINES = LazyFunction("tilelang.transform.thread_use:is_thread_program")
 _PRINT = LazyFunction("tilelang.cpu.print_value:print_value")
 
 register_target_normalizer("cpu", normalize_cpu_target)

@@ -13,6 +13,7 @@ from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, neutral, tvm_pass
 from tilelang.cpu.features import features_of
 from tilelang.cpu.op import Lowering
+from tilelang.cpu.transform.atomics import define_updates, lower_updates
 from tilelang.cpu.transform.constants import fold_constant_bits
 from tilelang.cpu.transform.debug import lower_debug
 from tilelang.cpu.transform.jumps import lower_jumps
@@ -92,6 +93,10 @@ def _lower_jumps(mod: IRModule, target: Target) -> IRModule:
     return _each("jumps", lower_jumps)(mod) if _is_llvm(target) else mod
 
 
+def _define_updates(mod: IRModule, target: Target) -> IRModule:
+    return _each("updates", define_updates)(mod) if _is_llvm(target) else mod
+
+
 def _scalarize(mod: IRModule, target: Target) -> IRModule:
     return mod if _is_llvm(target) else _each("scalarize", scalarize_vectors)(mod)
 
@@ -111,6 +116,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
     neutral(
         _each("guard_accesses", guard_accesses), "needs the parallel nests that tile ops became"
     ),
+    neutral(_each("lower_updates", lower_updates), "guards are made for stores, not for calls"),
     PassStep(_vectorize_parallel, "only parallel loops may be reordered", "vectorize_parallel"),
     neutral(_each("sequential_loops", sequential_loops), "parallel nests are spent once guarded"),
     tvm_pass(_P.ConvertSSA, "the guarded and the plain copy of a nest share variables"),
@@ -140,6 +146,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
     neutral(
         _each("fold_constant_bits", fold_constant_bits), "formulas of constants leave such bits"
     ),
+    PassStep(_define_updates, "nothing else knows what an import is", "define_updates"),
     PassStep(_lower_jumps, "last: only the LLVM code generator wants the calls", "lower_jumps"),
 )
 

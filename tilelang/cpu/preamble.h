@@ -34,3 +34,25 @@ static inline uint64_t tl_bits_double_to_u64(double x) { uint64_t y; memcpy(&y, 
 static inline double tl_bits_u64_to_double(uint64_t x) { double y; memcpy(&y, &x, 8); return y; }
 static inline uint16_t tl_bits_half_to_u16(_Float16 x) { uint16_t y; memcpy(&y, &x, 2); return y; }
 static inline _Float16 tl_bits_u16_to_half(uint16_t x) { _Float16 y; memcpy(&y, &x, 2); return y; }
+#define TL_ATOMIC_FETCH(name, type, kind) \
+  static inline type tl_atomic_##kind##_##name(type* p, type v) { \
+    return __atomic_fetch_##kind(p, v, __ATOMIC_RELAXED); \
+  }
+#define TL_ATOMIC_LOOP(name, type, kind, update) \
+  static inline type tl_atomic_##kind##_##name(type* p, type v) { \
+    type old, next; \
+    __atomic_load(p, &old, __ATOMIC_RELAXED); \
+    do { \
+      next = update; \
+    } while (!__atomic_compare_exchange(p, &old, &next, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); \
+    return old; \
+  }
+#define TL_ATOMIC_INT(name, type) \
+  TL_ATOMIC_FETCH(name, type, add) TL_ATOMIC_FETCH(name, type, or) \
+  TL_ATOMIC_LOOP(name, type, max, old < v ? v : old) TL_ATOMIC_LOOP(name, type, min, v < old ? v : old)
+#define TL_ATOMIC_FLOAT(name, type, suffix) \
+  TL_ATOMIC_LOOP(name, type, add, old + v) TL_ATOMIC_LOOP(name, type, max, fmax##suffix(old, v)) \
+  TL_ATOMIC_LOOP(name, type, min, fmin##suffix(old, v))
+TL_ATOMIC_INT(int8, int8_t) TL_ATOMIC_INT(int16, int16_t) TL_ATOMIC_INT(int32, int32_t) TL_ATOMIC_INT(int64, int64_t)
+TL_ATOMIC_INT(uint8, uint8_t) TL_ATOMIC_INT(uint16, uint16_t) TL_ATOMIC_INT(uint32, uint32_t) TL_ATOMIC_INT(uint64, uint64_t)
+TL_ATOMIC_FLOAT(float32, float, f) TL_ATOMIC_FLOAT(float64, double, )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tvm import ir
+from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_walk
 
 from tilelang.ir.intrin.record import find
 
-__all__ = ["BARRIERS", "lane_intrinsic", "needs_threads"]
+__all__ = ["BARRIERS", "is_thread_program", "lane_intrinsic", "needs_threads"]
 
 BARRIERS = frozenset({"sync_threads", "sync_warp"})
 
@@ -38,3 +39,20 @@ def needs_threads(body: Any, threads: list[ir.Var]) -> bool:
         return VisitInterrupt(True) if name is not None and name not in BARRIERS else None
 
     return structural_walk(body, (ir.Call, check)) is not None
+
+
+def is_thread_program(func: T.PrimFunc) -> bool:
+    """Whether a launch of ``func`` runs thread by thread.
+
+    Where the code of such a program runs a statement once for all threads, it checks that they
+    agree, with a message that shows the line of the statement.
+    """
+    threads: list[ir.Var] = []
+
+    def on_loop(loop: T.For) -> None:
+        bound = loop.kind == T.ForKind.THREAD_BINDING
+        if bound and str(loop.thread_binding.thread_tag).startswith("threadIdx"):
+            threads.append(loop.loop_var)
+
+    structural_walk(func.body, (T.For, on_loop))
+    return needs_threads(func.body, threads)

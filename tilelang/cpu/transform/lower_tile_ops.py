@@ -9,6 +9,11 @@ from tvm import tirx as T
 from tvm_ffi import structural_map
 
 from tilelang.cpu.op import BODIES, Lowering
+from tilelang.cpu.transform.atomics import (
+    commuting_updates,
+    update_store,
+    worth_sharing,
+)
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
@@ -55,13 +60,15 @@ def lower_tile_ops(func: T.PrimFunc, ctx: Lowering) -> T.PrimFunc:
 def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
     """Turn element atomics, reducer updates and reads through a cache into loads and stores.
 
-    Blocks that use atomics on tensors run on one thread (the launch carries the flag ``serial``),
-    so a plain read-modify-write is atomic.
+    Atomics on tensors stay atomic where their order cannot be seen and the blocks have more to do
+    than updates. Otherwise the blocks run on one
+    thread (the launch carries the flag ``serial``), so a plain read-modify-write is atomic.
 
     Before: ``prev = atomic(C[i], v)``. After: ``prev = C[i]; C[i] = prev + v``.
     """
 
     shared_tensors = False
+    shared = commuting_updates(func) and worth_sharing(func)
 
     def update(call: ir.Call, old: ir.Expr) -> T.Stmt | None:
         nonlocal shared_tensors
@@ -78,6 +85,8 @@ def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:
     def on_evaluate(stmt: T.Evaluate) -> T.Stmt:
         if not _is_update(stmt.value):
             return stmt
+        if shared and stmt.value.args[0].source.scope() == "global":
+            return update_store(stmt.value)
         return update(stmt.value, stmt.value.args[0]) or T.Evaluate(0)
 
     def on_bind(stmt: T.Bind) -> T.Stmt:

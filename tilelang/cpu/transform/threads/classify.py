@@ -9,10 +9,9 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
-from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic
 from tilelang.ir.intrin.record import find
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
-from tilelang.transform.thread_use import BARRIERS, lane_intrinsic, needs_threads
+from tilelang.transform.thread_use import BARRIERS, lane_intrinsic
 
 __all__ = [
     "INDEX_CALLS",

@@ -13,11 +13,11 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import VisitInterrupt, structural_visit, structural_walk
 
-from tilelang.cpu.thread_use import lane_intrinsic
 from tilelang.cpu.transform.threads.block import Block, LoopFrame, flag, for_threads
 from tilelang.cpu.transform.threads.classify import leaves_loop
 from tilelang.cpu.transform.threads.one_thread import at_thread
 from tilelang.ir.expr import dtype_of
+from tilelang.transform.thread_use import lane_intrinsic
 
 __all__ = ["is_uniform", "lower_branch", "lower_for", "lower_jump", "lower_while"]
 

@@ -9,13 +9,13 @@ from tvm import tirx as T
 from tvm_ffi import structural_mutate, structural_walk
 from tvm_ffi.dataclasses import replace
 
-from tilelang.cpu.thread_use import lane_intrinsic
 from tilelang.cpu.transform.threads.block import Block, for_threads, thread_indices
 from tilelang.cpu.transform.threads.classify import INDEX_CALLS, is_update
 from tilelang.cpu.transform.threads.collectives import WARP_SIZE
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.ir.op import TileCall
+from tilelang.transform.thread_use import lane_intrinsic
 
 __all__ = ["as_address", "at_thread", "thread_loop"]
 

@@ -8,12 +8,12 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic, needs_threads
 from tilelang.cpu.transform.threads.block import Block
 from tilelang.cpu.transform.threads.classify import PER_THREAD, mentions
 from tilelang.cpu.transform.threads.statements import lower_statement
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import const_int, dtype_of
+from tilelang.transform.thread_use import BARRIERS, lane_intrinsic, needs_threads
 
 __all__ = ["split_thread_program"]
 

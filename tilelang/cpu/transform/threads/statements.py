@@ -8,7 +8,6 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.cpu.thread_use import BARRIERS, lane_intrinsic
 from tilelang.cpu.transform.threads.block import Block, for_threads
 from tilelang.cpu.transform.threads.classify import (
     is_collective_call,
@@ -29,6 +28,7 @@ from tilelang.cpu.transform.threads.once import run_once
 from tilelang.cpu.transform.threads.one_thread import at_thread, thread_loop
 from tilelang.ir.expr import dtype_of
 from tilelang.ir.op import TileCall
+from tilelang.transform.thread_use import BARRIERS, lane_intrinsic
 
 __all__ = ["lower_statement"]
 
