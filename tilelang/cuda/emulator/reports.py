@@ -53,7 +53,10 @@ class Lines:
             if line.startswith("0x"):
                 frames = found.setdefault(f"{int(line, 16):x}", [])
             else:
-                frames.append(line.partition(" (")[0])
+                name, _, number = line.partition(" (")[0].rpartition(":")
+                # Its folder is gone, and the tool puts the current one in its place.
+                generated = Path(name).name == _GENERATED
+                frames.append(f"{_GENERATED if generated else name}:{number}")
         return {offset: _user_frame(found.get(offset, [])) for offset in wanted}
 
     def text(self, where: str) -> str:

@@ -11,6 +11,8 @@ from tilelang.errors import DeviceCompileError
 __all__ = ["PreparedSource", "prepare_source"]
 
 _DYNAMIC_SHARED = re.compile(r"\bextern(\s+)__shared__\b(?=[^;{}]*?\b(\w+)\s*\[\s*\]\s*;)")
+# A host compiler wants the alignment in front of the storage class, which the macros stand for.
+_ALIGNED = re.compile(r"\b((?:extern\s+)?__(?:dynamic_)?shared__)\s+(alignas\s*\([^()]*\))\s*")
 _QUALIFIER = r"(?:void|static|inline|__launch_bounds__\s*\([^()]*\)|__cluster_dims__\s*\([^()]*\))"
 _KERNEL = re.compile(rf"\b__global__\s+(?:{_QUALIFIER}\s+)*(\w+)\s*\(")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -49,6 +51,7 @@ def prepare_source(source: str) -> PreparedSource:
         raise DeviceCompileError("the CUDA source has no __global__ function to emulate")
     shared = _unique(match.group(2) for match in _DYNAMIC_SHARED.finditer(bare))
     text = _DYNAMIC_SHARED.sub(r"extern\1__dynamic_shared__", source)
+    text = _ALIGNED.sub(r"\2 \1 ", text)
     entries = "".join(f"TL_EMULATED_KERNEL({kernel})\n" for kernel in kernels)
     return PreparedSource(f"{text}\n{entries}", kernels, shared)
 

@@ -20,14 +20,14 @@ void Require(bool condition, const char* message, const void* pc) {
   if (!condition) Fail("cp.async", ThreadText(*block.current) + ": " + message + ", at " + At(pc));
 }
 
-void Finish(const AsyncCopy& copy, const void* pc) {
+void Finish(const AsyncCopy& copy) {
   if (copy.read_bytes > 0 && std::memcmp(copy.data, copy.source, copy.read_bytes) != 0) {
     Report("race", "cp.async" + At(copy.pc),
            ThreadText(*block.current) + ": the source of a cp.async changed while the copy was under way, at " +
                At(copy.pc));
   }
   std::memcpy(copy.target, copy.data, copy.bytes);
-  OnAsyncDone(copy, pc);
+  OnAsyncDone(copy);
 }
 
 }  // namespace
@@ -48,20 +48,18 @@ void tl_emu_copy_async(void* target, const void* source, size_t bytes, size_t re
                  thread->open_group,
                  {},
                  pc};
-  if (OnAsyncStart(copy)) {
-    std::memcpy(copy.data, source, read_bytes);
-    std::memset(target, kUndefinedByte, bytes);
-    thread->copies.push_back(copy);
-  }
+  OnAsyncStart(copy);
+  std::memcpy(copy.data, source, read_bytes);
+  std::memset(target, kUndefinedByte, bytes);
+  thread->copies.push_back(copy);
 }
 
 void tl_emu_copy_commit() { ++block.current->open_group; }
 
 void tl_emu_copy_wait(int pending) {
   Thread* thread = block.current;
-  const void* pc = __builtin_return_address(0);
   while (!thread->copies.empty() && thread->copies.front().group < thread->open_group - pending) {
-    Finish(thread->copies.front(), pc);
+    Finish(thread->copies.front());
     thread->copies.pop_front();
   }
 }

@@ -36,7 +36,7 @@ bool IsComplete(const Barrier& barrier) {
 
 void Release(Barrier* barrier) {
   CheckConverged(*barrier);
-  OnBarrier(barrier->arrivals, barrier->waiting);
+  OnBarrier(*barrier);
   Barrier done;
   std::swap(done, *barrier);
   for (Thread* thread : done.waiting) {
@@ -129,7 +129,7 @@ extern "C" int tl_emu_barrier(int id, int count, bool wait, Vote vote, bool pred
   barrier->expected = count;
   ++barrier->arrived;
   barrier->held += predicate;
-  barrier->arrivals.push_back(thread);
+  OnArrival(thread, barrier);
   if (wait) {
     barrier->waiting.push_back(thread);
     thread->state = State::kBarrier;

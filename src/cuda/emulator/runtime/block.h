@@ -16,6 +16,7 @@ namespace tl_emu {
 
 constexpr unsigned kWarpSize = 32;
 constexpr int kBarriers = 16;
+constexpr size_t kMatrixRowBytes = 16;  // what a lane addresses in ldmatrix
 // Memory and registers whose contents are undefined hold this; it is NaN in every format.
 constexpr int kUndefinedByte = 0xff;
 
@@ -64,7 +65,7 @@ struct Barrier {
   int expected = 0;  // 0: all threads that have not exited
   int arrived = 0;
   int held = 0;  // predicates that were true
-  std::vector<Thread*> arrivals;
+  std::vector<uint32_t> known;  // clocks that its arrivals know of, see order.h
   std::vector<Thread*> waiting;
 };
 
@@ -84,6 +85,9 @@ inline bool Checks(uint32_t check) { return (block.checks & check) != 0; }
 
 /*! \brief Let others run; returns when the calling thread is ready again. */
 void Suspend();
+
+/*! \brief Let others run now and then, so that waiting in a loop of atomics ends. */
+void YieldSometimes();
 
 /*! \brief Give up all fibers of the launch. */
 [[noreturn]] void AbandonLaunch();

@@ -16,7 +16,6 @@ namespace tl_emu {
 namespace {
 
 constexpr int kMaxM = 16, kMaxN = 8, kMaxK = 64;
-constexpr size_t kRowBytes = 16;
 
 /*! \brief Warp-wide matrix instructions need every lane. */
 void RequireFullWarp(const Group& group) {
@@ -27,7 +26,7 @@ void RequireFullWarp(const Group& group) {
 }
 
 void RequireAligned(const Thread& thread, const void* row) {
-  if (reinterpret_cast<uintptr_t>(row) % kRowBytes == 0) return;
+  if (reinterpret_cast<uintptr_t>(row) % kMatrixRowBytes == 0) return;
   Fail("alignment", ThreadText(thread) +
                         ": the row of a matrix is not aligned to 16 bytes, at " + At(thread.pc));
 }

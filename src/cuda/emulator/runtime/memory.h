@@ -1,19 +1,22 @@
 /*!
  * \file memory.h
- * \brief What the checks are told about memory.
+ * \brief Where memory accesses go, and what the checks are told about them.
  */
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "block.h"
+#include "shadow.h"
 #include "warp.h"
 
 namespace tl_emu {
 
-/*! \brief Memory of one launch: known tensors, shared memory, stacks. */
+/*! \brief Memory of one launch: tensors, shared memory, stacks. */
 class MemoryScope {
  public:
   MemoryScope(const Launch& launch, const char* stacks, size_t stack_bytes);
@@ -22,10 +25,20 @@ class MemoryScope {
   MemoryScope& operator=(const MemoryScope&) = delete;
 
   /*! \brief The argument words that kernels get. */
-  const uint64_t* slots() const { return slots_; }
+  const uint64_t* slots() const { return slots_.data(); }
 
  private:
-  const uint64_t* slots_;
+  /*! \brief Tensors that share memory, copied between two zones that nobody may touch. */
+  struct Guarded {
+    char* original;
+    size_t bytes;
+    std::unique_ptr<char[]> storage;
+    char* copy;
+  };
+  void GuardTensors(const Launch& launch);
+
+  std::vector<uint64_t> slots_;
+  std::vector<Guarded> guarded_;
 };
 
 void BeginBlock();
@@ -34,13 +47,25 @@ void EndBlock();
 /*! \brief Whether the address lies in dynamic or static shared memory. */
 bool IsShared(const void* address);
 
-/*! \brief Whatever `arrivals` did is visible to `waiting` from now on. */
-void OnBarrier(const std::vector<Thread*>& arrivals, const std::vector<Thread*>& waiting);
+/*! \brief `shared memory, byte 128` or `tensor A, byte 4` for `offset` bytes behind an address. */
+std::string PlaceText(const void* address, size_t offset);
+
+/*! \brief The offset of a code address in the shared object, and back. */
+uint32_t CodeOffset(const void* pc);
+const void* CodeAddress(uint32_t offset);
+
+/*! \brief The current thread accesses memory. */
+void OnAccess(const void* address, size_t bytes, Access access, const void* pc);
+
+void OnAtomic(const void* address, size_t bytes, bool writes, Order order, const void* pc);
+
+/*! \brief What arriving threads did is visible to those that waited, once all are there. */
+void OnArrival(Thread* thread, Barrier* barrier);
+void OnBarrier(const Barrier& barrier);
 void OnWarpSync(const Group& group);
 
-/*! \brief False if the copy must not be made. */
-bool OnAsyncStart(const AsyncCopy& copy);
-void OnAsyncDone(const AsyncCopy& copy, const void* pc);
+void OnAsyncStart(const AsyncCopy& copy);
+void OnAsyncDone(const AsyncCopy& copy);
 
 /*! \brief The first `8 * count` lanes access 16 bytes each. */
 void OnMatrixAccess(const Group& group, unsigned count, bool writes);

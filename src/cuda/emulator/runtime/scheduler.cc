@@ -30,6 +30,7 @@ unsigned tl_emu_linear_thread;
 namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
+constexpr unsigned kAtomicsInTurn = 64;
 
 std::mutex launch_mutex;
 void (*kernel_body)(const uint64_t*);
@@ -158,6 +159,11 @@ Index3 Extents(const int64_t (&extents)[3]) {
 }  // namespace
 
 void Suspend() { SwitchFiber(&block.current->fiber, &block.scheduler); }
+
+void YieldSometimes() {
+  static unsigned calls = 0;
+  if (++calls % kAtomicsInTurn == 0) Suspend();
+}
 
 void AbandonLaunch() {
   abandoned = true;

@@ -12,7 +12,7 @@
 namespace tl_emu {
 
 template <class T>
-T Argument(uint64_t slot) {
+__attribute__((no_sanitize("thread"))) inline T Argument(uint64_t slot) {
   static_assert(sizeof(T) <= sizeof(slot), "kernel arguments are at most 64 bits wide");
   T value;
   std::memcpy(&value, &slot, sizeof(T));
@@ -21,8 +21,9 @@ T Argument(uint64_t slot) {
 
 template <class... P>
 struct Kernel {
+  // The argument words are not memory of the kernel.
   template <void (*kFunction)(P...), size_t... I>
-  static void Unpack(const uint64_t* slots, std::index_sequence<I...>) {
+  __attribute__((no_sanitize("thread"))) static void Unpack(const uint64_t* slots, std::index_sequence<I...>) {
     (void)slots;
     kFunction(Argument<P>(slots[I])...);
   }
