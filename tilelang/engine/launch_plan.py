@@ -98,8 +98,8 @@ class KernelLaunch:
 
     ``scratch_bytes`` is host memory per worker thread (CPU backends), ``dyn_smem`` dynamic shared
     memory in bytes per block (GPU backends). Flag ``"serial"`` keeps the blocks on one thread of
-    a CPU. Flags of CUDA: ``"cooperative"`` runs all blocks at once, with ``"pdl"`` (programmatic dependent
-    launch) the kernel may start before the one ahead of it in the stream has ended.
+    a CPU. Flags of CUDA: ``"cooperative"`` runs all blocks at once, with ``"pdl"`` (programmatic
+    dependent launch) the kernel may start before the one ahead of it in the stream has ended.
     """
 
     entry: str
