@@ -263,12 +263,21 @@ class CudaExpressions(CFamilyPrinter):
             return self.address(node.args[0])
         if name == "tirx.isnullptr":
             return f"{self.expr(node.args[0], _EQ + 1)} == nullptr", _EQ
+        if name == "tl.access_ptr":
+            return self._access(node)
         if name == "tl.__ldg":
             return self.call("ldg", self.address(node.args[0])[0])
         function = self.dialect.functions.get((name, ""))
         if function is not None and function.startswith("tl::"):
             return self._lanewise(function.removeprefix("tl::"), list(node.args))
         return super().special_call(name, node)
+
+    def _access(self, node: ir.Call) -> tuple[str, int]:
+        """``tl.access_ptr(element, offset, extent, mask)``: the address, some elements further."""
+        element, offset = node.args[0], node.args[1]
+        if const_int(offset) != 0:
+            element = T.BufferLoad(element.source, [element.indices[0] + offset], node.span)
+        return self.address(element)
 
     def _numeric(self, name: str, node: ir.Call) -> tuple[str, int]:
         args = list(node.args)
@@ -290,8 +299,6 @@ class CudaExpressions(CFamilyPrinter):
                 return f"float({rounded})", _ATOM
             if family != "round":
                 return self._cast(prim.Cast(node.ty, args[0]))
-        if name.startswith("ieee_") and not name.endswith(("_rn", "frsqrt")):
-            name = f"{name}_rn"
         function = NUMERIC_FUNCTIONS.get(name, name)
         if function not in HEADERS:
             raise CodegenError(f"tl.num.{name} has no CUDA form for {kind}", node.span)

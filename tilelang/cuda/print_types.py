@@ -94,6 +94,7 @@ _FUNCTION_HEADERS = {
     "cast_stochastic": "stochastic",
     "rng_state": "rng",
     "dp4a": "dot",
+    "fma_odd": "ieee",
 }  # fmt: skip
 
 
@@ -142,6 +143,7 @@ NUMERIC_FUNCTIONS = {
     "truncmod": "trunc_mod",
     "floordiv": "floor_div",
     "floormod": "floor_mod",
+    "ieee_fmaf.odd": "fma_odd",
     "shl": "shift_left",
     "shr": "shift_right",
 }

@@ -24,8 +24,8 @@ SIMT_OPS: dict[str, str] = {
     "cp_async_wait": "(n): wait until at most n groups are pending, n constant",
     "ldmatrix": "(dst registers, src shared row of this lane, number 1|2|4, transposed 0|1)",
     "mma": "(row name, C registers, A registers, B registers): C += A * B over a warp",
-    "atomic_add_vec": "(dst global, src registers, lanes): add neighbouring elements, each atomically; "
-    "dst is aligned to them",
+    "atomic_add_vec": "(dst global, src registers, lanes): add neighbouring elements, each "
+    "atomically; dst is aligned to them",
     "shared_arena": "(byte offset): expression, address in the dynamic shared memory",
     "block_thread": "(): expression, number of the thread in its block",
 }

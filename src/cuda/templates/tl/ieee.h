@@ -53,11 +53,14 @@ TL_MODES(TL_UNARY, fsqrt)
 #undef TL_UNARY
 #undef TL_BINARY
 
-// The product of 16-bit floats is exact in float64; the sum keeps a sticky bit.
+// The product of short floats is exact in float64; the sum keeps a sticky bit.
+TL_DEVICE float fma_odd(float x, float y, float z) {
+  return ptx::sum_to_odd(double(x) * double(y), double(z));
+}
 template <class T>
 TL_DEVICE T ieee_fmaf_rn(T x, T y, T z) {
   if constexpr (is_wide_float<T>::value) return ptx::fmaf<rn>(x, y, z);
-  else return T(ptx::sum_to_odd(double(float(x)) * double(float(y)), double(float(z))));
+  else return T(fma_odd(float(x), float(y), float(z)));
 }
 #define TL_FMA(NAME, MODE)                                                                    \
   template <class T>                                                                          \

@@ -115,5 +115,9 @@ TL_DEVICE float round_tfloat32(float x) {
   if ((bits & 0x7f800000u) == 0x7f800000u) return x;
   return bit_cast<float>((bits + 0x1000u) & 0xffffe000u);
 }
+template <class T>
+TL_DEVICE float round_tfloat32(T x) {
+  return round_tfloat32(float(x));
+}
 
 }  // namespace tl
