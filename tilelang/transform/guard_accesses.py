@@ -18,6 +18,7 @@ from tvm import tirx as T
 from tvm_ffi import structural_mutate, structural_walk
 
 from tilelang.ir.expr import const_int, dtype_of, is_buffer
+from tilelang.ir.op import ELEMENT_ATOMIC
 
 __all__ = ["guard_accesses", "guard_statement"]
 
@@ -113,7 +114,17 @@ def _is_assumption(value: Any) -> bool:
 
 
 def _on_evaluate(stmt: T.Evaluate, mutator: Any) -> Any:
-    return T.Evaluate(0) if _is_assumption(stmt.value) else mutator.default_mutate(stmt)
+    if _is_assumption(stmt.value):
+        return T.Evaluate(0)
+    result = mutator.default_mutate(stmt)
+    if not _is_atomic(stmt.value) or _is_atomic(result.value):
+        return result
+    condition, update, _ = result.value.args
+    return T.IfThenElse(condition, T.Evaluate(update, stmt.span), None, stmt.span)
+
+
+def _is_atomic(value: Any) -> bool:
+    return isinstance(value, ir.Call) and value.op.same_as(ELEMENT_ATOMIC)
 
 
 def _on_for(state: _Guard, loop: T.For, mutator: Any) -> Any:
@@ -228,7 +239,20 @@ def _on_call(state: _Guard, call: ir.Call, mutator: Any) -> Any:
         return T.if_then_else(cond, first, second, span=call.span)
     if name == "tirx.address_of":
         return call
-    return mutator.default_mutate(call)
+    return _atomic(state, call, mutator) if _is_atomic(call) else mutator.default_mutate(call)
+
+
+def _atomic(state: _Guard, call: ir.Call, mutator: Any) -> Any:
+    """An update outside of the tensor is dropped; the old value then is the safe one."""
+    target = call.args[0]
+    indices = [mutator.mutate(index) for index in target.indices]
+    condition = _unproved(state, target.source, indices)
+    args = [T.BufferLoad(target.source, indices, target.span)]
+    args += [mutator.mutate(value) for value in call.args[1:]]
+    result = ir.Call(call.op, args, attrs=call.attrs, ret_ty=call.ty, span=call.span)
+    if condition is None:
+        return result
+    return T.if_then_else(condition, result, _safe_value(state, target), span=call.span)
 
 
 def _on_load(state: _Guard, load: ir.TensorLoad, mutator: Any) -> Any:
@@ -237,10 +261,12 @@ def _on_load(state: _Guard, load: ir.TensorLoad, mutator: Any) -> Any:
     condition = _unproved(state, load.source, indices)
     if condition is None:
         return result
-    dtype = dtype_of(result)
+    return T.if_then_else(condition, result, _safe_value(state, load), span=load.span)
+
+
+def _safe_value(state: _Guard, load: ir.TensorLoad) -> ir.Expr:
     safe = state.safe_values.get(load.source, 0)
-    value = T.const(safe, dtype) if not isinstance(safe, ir.Expr) else safe
-    return T.if_then_else(condition, result, value, span=load.span)
+    return safe if isinstance(safe, ir.Expr) else T.const(safe, dtype_of(load))
 
 
 def _on_store(state: _Guard, stmt: T.BufferStore, mutator: Any) -> Any:

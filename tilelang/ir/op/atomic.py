@@ -21,7 +21,7 @@ from tilelang.ir.expr import convert, dtype_of, is_int_dtype
 from tilelang.ir.extremes import larger, smaller
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
 from tilelang.ir.op.copy import match_extents
-from tilelang.ir.region import region_extents, to_region
+from tilelang.ir.region import region_extents, region_mins, to_region
 
 __all__ = [
     "ATOMIC",
@@ -51,7 +51,7 @@ ELEMENT_ATOMIC = ir.Op.get("tl.atomic")
 
 @py_class("tl.op.AtomicAttrs")
 class AtomicAttrs(TileAttrs):
-    """``kind`` is add, max, min, or, load or store; ``order`` one of :data:`MEMORY_ORDERS`."""
+    """``kind`` is add, max, min, and, or, xor, load or store; ``order`` one of :data:`MEMORY_ORDERS`."""
 
     kind: str = "add"
     order: str = "relaxed"
@@ -231,7 +231,15 @@ def _vector(lanes: int, dst: Any, value: Any, return_prev: bool) -> None:
             raise TraceError(
                 f"{what} works on {lanes} consecutive elements, found extent {last}", span
             )
-    ATOMIC.emit({"kind": "add"}, dst=regions[0], value=regions[1])
+    # Element by element: the caller may be a thread, or an iteration of T.Parallel.
+    for lane in range(lanes):
+        target, source = (_lane(region, lane) for region in regions)
+        builder.emit(T.Evaluate(_element("add", target, source, "relaxed"), span))
+
+
+def _lane(region: ir.TensorRegion, lane: int) -> ir.TensorLoad:
+    *lead, first = region_mins(region)
+    return T.BufferLoad(region.source, [*lead, first + lane if lane else first])
 
 
 def atomic_addx2(dst: Any, value: Any, return_prev: bool = False) -> None:

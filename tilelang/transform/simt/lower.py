@@ -24,6 +24,7 @@ from tilelang.transform.simt.launch import Launch, launch_of
 from tilelang.transform.simt.nest import nest_of
 from tilelang.transform.simt.once import once, once_for_all, runs_once
 from tilelang.transform.simt.parallel import lower_nest
+from tilelang.transform.simt.reducer import update_atomically
 from tilelang.transform.simt.sites import Sites, collect_sites
 from tilelang.transform.thread_use import needs_threads
 
@@ -93,6 +94,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
     body = launch.body
     if moved:
         body = structural_map(body, (ir.Var, lambda v: moved.get(v, v)))
+        body = update_atomically(body)
     tiles = {
         buffer: Tile(buffer, d, _registers(buffer, d))
         for buffer, d in inferred.tiles.items()

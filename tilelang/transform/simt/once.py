@@ -10,6 +10,7 @@ from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
+from tvm_ffi import structural_walk
 
 from tilelang.ir.expr import dtype_of
 from tilelang.ir.intrin import find
@@ -19,24 +20,27 @@ from tilelang.transform.simt.context import SimtContext
 
 __all__ = ["once", "once_for_all", "runs_once"]
 
-_ORDERING = ("tl.sync_threads", "tl.sync_warp")
-
 
 def runs_once(stmt: Any) -> bool:
     """Whether a statement has an effect outside of the registers of its thread."""
     if isinstance(stmt, T.BufferStore):
         scope = str(stmt.buffer.scope())
         return scope == "global" or scope.startswith("shared")
-    if not isinstance(stmt, T.Evaluate) or not isinstance(stmt.value, ir.Call):
-        return False
-    call = stmt.value
-    name = call.op.name if isinstance(call.op, ir.Op) else ""
-    if call.op.same_as(ELEMENT_ATOMIC) or name == "tirx.call_extern":
-        return True
-    record = find(call)
-    if record is None or name in _ORDERING:
-        return False
-    return record.name in ("print", "device_assert")
+    return isinstance(stmt, T.Evaluate) and _has_effect(stmt.value)
+
+
+def _has_effect(value: Any) -> bool:
+    found: list[ir.Call] = []
+
+    def on_call(call: ir.Call) -> None:
+        name = call.op.name if isinstance(call.op, ir.Op) else ""
+        record = find(call)
+        shown = record is not None and record.name in ("print", "device_assert")
+        if shown or call.op.same_as(ELEMENT_ATOMIC) or name == "tirx.call_extern":
+            found.append(call)
+
+    structural_walk(value, (ir.Call, on_call))
+    return bool(found)
 
 
 def once(stmt: T.Stmt, ctx: SimtContext) -> T.Stmt:

@@ -60,6 +60,14 @@ template <class T>
 TL_DEVICE T bit_or(T* p, T x) {
   return update(p, [=](T old) { return T(old | x); }, relaxed);
 }
+template <class T>
+TL_DEVICE T bit_and(T* p, T x) {
+  return update(p, [=](T old) { return T(old & x); }, relaxed);
+}
+template <class T>
+TL_DEVICE T bit_xor(T* p, T x) {
+  return update(p, [=](T old) { return T(old ^ x); }, relaxed);
+}
 template <int n, class T>
 TL_DEVICE void add_vec(T* dst, const T* src) {
   for (int i = 0; i < n; ++i) add(dst + i, src[i]);

@@ -67,12 +67,17 @@ TL_DEVICE T atomic_max(T* p, same_type<T> x) {
   if constexpr (ptx::is_integer_word<T>::value) return ptx::max(p, x);
   else return ptx::update(p, [=](T old) { return larger_of(old, x); }, order);
 }
-template <memory_order order = relaxed, class T>
-TL_DEVICE T atomic_or(T* p, same_type<T> x) {
-  ordered<order> fences;
-  if constexpr (ptx::is_integer_word<T>::value) return ptx::bit_or(p, x);
-  else return ptx::update(p, [=](T old) { return T(old | x); }, order);
-}
+#define TL_ATOMIC_BITS(NAME, OPERATOR)                                               \
+  template <memory_order order = relaxed, class T>                                   \
+  TL_DEVICE T atomic_##NAME(T* p, same_type<T> x) {                                  \
+    ordered<order> fences;                                                           \
+    if constexpr (ptx::is_integer_word<T>::value) return ptx::bit_##NAME(p, x);      \
+    else return ptx::update(p, [=](T old) { return T(old OPERATOR x); }, order);     \
+  }
+TL_ATOMIC_BITS(and, &)
+TL_ATOMIC_BITS(or, |)
+TL_ATOMIC_BITS(xor, ^)
+#undef TL_ATOMIC_BITS
 template <memory_order order = relaxed, class T>
 TL_DEVICE T atomic_load(const T* p) {
   ordered<order> fences;

@@ -60,14 +60,19 @@ TL_WORD(min, atomicMin)
 TL_WORD(max, atomicMax)
 #undef TL_WORD
 
-template <class T>
-TL_DEVICE T bit_or(T* p, T x) {
-  if constexpr (sizeof(T) == 8) {
-    return T(atomicOr(reinterpret_cast<unsigned long long*>(p), (unsigned long long)x));
-  } else {
-    return T(atomicOr(reinterpret_cast<unsigned*>(p), unsigned(x)));
+#define TL_BITS(NAME, FUNCTION)                                                            \
+  template <class T>                                                                       \
+  TL_DEVICE T NAME(T* p, T x) {                                                            \
+    if constexpr (sizeof(T) == 8) {                                                        \
+      return T(FUNCTION(reinterpret_cast<unsigned long long*>(p), (unsigned long long)x)); \
+    } else {                                                                               \
+      return T(FUNCTION(reinterpret_cast<unsigned*>(p), unsigned(x)));                     \
+    }                                                                                      \
   }
-}
+TL_BITS(bit_and, atomicAnd)
+TL_BITS(bit_or, atomicOr)
+TL_BITS(bit_xor, atomicXor)
+#undef TL_BITS
 
 template <class W, class T, class F>
 TL_DEVICE T update_word(T* p, F combine) {
