@@ -16,6 +16,7 @@ from tilelang.cpu.op import Lowering
 from tilelang.cpu.transform.atomics import define_updates, lower_updates
 from tilelang.cpu.transform.constants import fold_constant_bits
 from tilelang.cpu.transform.debug import lower_debug
+from tilelang.cpu.transform.early_return import check_returns
 from tilelang.cpu.transform.jumps import lower_jumps
 from tilelang.cpu.transform.lower_tile_ops import lower_element_updates, lower_tile_ops
 from tilelang.cpu.transform.numerics import expand_numerics, legalize_numerics
@@ -110,6 +111,7 @@ CPU_STEPS: tuple[PassStep, ...] = (
         _each("check_support", lambda func: check_support(func, "cpu")),
         "what the backend lacks is refused while tile operations still have their names",
     ),
+    neutral(_each("check_returns", check_returns), "later, parallel loops look like others"),
     neutral(_each("split_thread_program", split_thread_program), "a block runs on one core"),
     neutral(_each("lower_debug", lower_debug), "what it reads must be guarded"),
     PassStep(_lower_ops, "everything below works on loops", "lower_tile_ops", IRLevel.LOOPS),

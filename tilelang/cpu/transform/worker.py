@@ -11,10 +11,9 @@ from typing import Any
 
 from tvm import DataType, ir
 from tvm import tirx as T
-from tvm_ffi import structural_walk
 
 from tilelang.cpu.intrinsics.math import ops
-from tilelang.errors import UnsupportedError
+from tilelang.cpu.transform.early_return import end_block
 from tilelang.ir.expr import dtype_of, is_buffer
 from tilelang.transform.flatten import flatten_buffers
 
@@ -31,13 +30,7 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
     """Replace the block loops of the launch by one loop over linear ids [begin, end).
 
     Adds the parameters ``begin`` and ``end`` (int64). Ids count x fastest, then y, then z.
-
-    Raises
-    ------
-    UnsupportedError
-        If the block returns early: that would end the blocks behind it too.
     """
-    structural_walk(func.body, (T.Return, _refuse_return))
     prefix: list[T.Stmt] = []
     stmt: Any = func.body
     while isinstance(stmt, T.SeqStmt):
@@ -61,17 +54,9 @@ def block_loop(func: T.PrimFunc) -> T.PrimFunc:
         if len(axes) > 1:  # a simplifier would repeat the divisions wherever the index is used
             index = ops.call("keep", dtype, index, span=axis.span)
         binds.append(T.Bind(axis.loop_var, index, axis.span))
-    body = T.stmt_seq(*prefix, *binds, stmt)
+    body = T.stmt_seq(*prefix, *binds, end_block(stmt))
     loop = T.For(block, begin, end - begin, T.ForKind.SERIAL, body, span=func.span)
     return T.PrimFunc([*func.params, begin, end], loop, attrs=func.attrs, span=func.span)
-
-
-def _refuse_return(stmt: T.Return) -> None:
-    raise UnsupportedError(
-        "T.ret inside T.Kernel is not available on backend 'cpu', where one call runs many blocks; "
-        "guard the rest of the body with an if instead",
-        stmt.span,
-    )
 
 
 def pointer_body(func: T.PrimFunc) -> T.PrimFunc:
