@@ -26,7 +26,7 @@ _ACCUMULATORS = {
     "int32": "int32",
 }
 _TRANSPOSES = list(itertools.product((False, True), repeat=2))
-_SIZES = [(64, 64, 32), (17, 37, 35), (3, 130, 70), (50, 16, 129), (1, 1, 1)]
+_SIZES = [(64, 64, 32), (17, 37, 35), (3, 130, 70), (50, 16, 129), (9, 80, 64), (1, 1, 1)]
 
 
 def product(m, n, k, dtypes, transpose_a=False, transpose_b=False, clear=False):
@@ -262,7 +262,8 @@ def test_flags_take_instructions_away():
 @pytest.mark.parametrize("registers", [16, 32])
 @pytest.mark.parametrize("m", [1, 2, 5, 8, 64])
 @pytest.mark.parametrize("vectors", [1, 2, 3, 4, 9])
-def test_blocks_fit_the_registers(registers, m, vectors):
-    rows, width = block_shape(registers, m, vectors)
+@pytest.mark.parametrize("column", [1024, 65536])
+def test_blocks_fit_the_registers(registers, m, vectors, column):
+    rows, width = block_shape(registers, m, vectors, column)
     assert 1 <= rows <= m and 1 <= width <= vectors
     assert rows * width + (width if rows > 1 else 1) < registers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import DataType
+from tvm import DataType, ir
 
 from tilelang.cpu.features import Features
 from tilelang.transform.loops import (
@@ -41,10 +41,13 @@ class Lowering:
         Of the target's CPU.
     blocked : bool
         Whether the code generator keeps explicit vectors and register blocks in registers.
+    upcoming : tuple of tvm.ir.TensorRegion
+        Parts of tensors that are read soon: a long op may bring them nearer meanwhile.
     """
 
     features: Features
     blocked: bool = True
+    upcoming: tuple[ir.TensorRegion, ...] = ()
 
     @property
     def vector_registers(self) -> int:

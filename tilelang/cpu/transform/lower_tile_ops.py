@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_map
+from tvm_ffi import structural_map, structural_mutate
 
 from tilelang.cpu.op import BODIES, Lowering
 from tilelang.cpu.transform.atomics import (
@@ -14,6 +15,7 @@ from tilelang.cpu.transform.atomics import (
     update_store,
     worth_sharing,
 )
+from tilelang.cpu.transform.next_tiles import next_tiles
 from tilelang.errors import UnsupportedError
 from tilelang.ir.expr import dtype_of
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE, TileCall
@@ -45,16 +47,29 @@ def lower_tile_ops(func: T.PrimFunc, ctx: Lowering) -> T.PrimFunc:
         If an op has no body on the CPU.
     """
 
-    def lower(stmt: T.Evaluate) -> T.Stmt:
+    upcoming: tuple[ir.TensorRegion, ...] = ()
+
+    def lower(stmt: T.Evaluate, mutator: Any) -> T.Stmt:
+        nonlocal upcoming
         call = TileCall.of(stmt)
         if call is None:
-            return stmt
+            return mutator.default_mutate(stmt)
         body = BODIES.get(call.name)
         if body is None:
             raise UnsupportedError.on_backend(f"T.{call.name}", "cpu", (), call.span)
-        return body(call, ctx)
+        if call.name != "gemm":
+            return body(call, ctx)
+        announced, upcoming = upcoming, ()
+        return body(call, replace(ctx, upcoming=announced))
 
-    return func.with_body(structural_map(func.body, (T.Evaluate, lower)))
+    def on_loop(loop: T.For, mutator: Any) -> Any:
+        nonlocal upcoming
+        outer, upcoming = upcoming, next_tiles(loop)
+        result = mutator.default_mutate(loop)
+        upcoming = outer
+        return result
+
+    return func.with_body(structural_mutate(func.body, [(T.Evaluate, lower), (T.For, on_loop)]))
 
 
 def lower_element_updates(func: T.PrimFunc) -> T.PrimFunc:

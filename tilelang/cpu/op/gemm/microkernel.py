@@ -8,18 +8,21 @@ multiplies it with vectors of B, which come from a panel of packed columns in th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tvm import ir
+from tvm import DataType, ir
 from tvm import tirx as T
 
 from tilelang.cpu.op.gemm.dot import Dot
 from tilelang.cpu.op.gemm.operand import Operand, span_of
 from tilelang.cpu.op.gemm.pack import pack
+from tilelang.cpu.op.gemm.prefetch import prefetch_share
 from tilelang.cpu.op.loops import Lowering, alloc, nest, serial, vectorized
 
 __all__ = ["Accumulator", "block_shape", "blocked_product"]
+
+_PANEL_BYTES = 24 * 1024  # of a first-level cache of 32 KiB or more
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,31 @@ class Accumulator:
         return copy, back
 
 
-def block_shape(registers: int, m: int, vectors: int) -> tuple[int, int]:
+def block_shape(registers: int, m: int, vectors: int, vector_bytes: int) -> tuple[int, int]:
     """Rows and vectors of the register block: the accumulators fill most of the register file.
 
-    With 32 registers 8 rows of 2 or 3 vectors leave room for the vectors of B, with 16 registers 6
-    rows of 2 do. Few rows are made up by wider blocks, so that enough independent sums are in
-    flight to hide the latency of a multiply-add.
+    With 32 registers they are 4 x 4, 8 x 3 or 8 x 2, whatever divides the vectors of a row and
+    lets a panel stay in the first-level cache; with 16 registers 6 x 2. Few rows are made up by
+    wider blocks, so that enough independent sums are in flight to hide the latency of a
+    multiply-add.
+
+    Parameters
+    ----------
+    registers : int
+        Vector registers of the CPU.
+    m : int
+        Rows of the accumulator tile.
+    vectors : int
+        Vectors in one of its rows.
+    vector_bytes : int
+        Bytes of a packed column of B that is one vector wide.
     """
-    rows, width = (8, 2) if registers >= 32 else (6, 2)
-    if registers >= 32 and vectors % 3 == 0 and vectors % 2:
-        width = 3
+    if registers < 32:
+        rows, width = 6, 2
+    elif vectors % 4 == 0 and 4 * vector_bytes <= _PANEL_BYTES:
+        rows, width = 4, 4
+    else:
+        rows, width = 8, 2 if vectors % 2 == 0 or vectors % 3 else 3
     if m < rows:
         rows, width = m, max(2, min(registers // 2 // m, 8))
     return rows, min(width, vectors)
@@ -83,6 +101,7 @@ class _Product:
     """What the micro-kernel needs: operands in their final form.
 
     ``word(k, i)`` is the element or word ``k`` of row ``i`` of A; ``steps`` is how many there are.
+    ``upcoming`` are parts of tensors to prefetch, a share of ``shares`` a register block.
     """
 
     c: Accumulator
@@ -93,6 +112,8 @@ class _Product:
     group: int
     packed_dtype: str
     dot: Dot | None
+    upcoming: tuple[ir.TensorRegion, ...] = ()
+    shares: int = 1
 
 
 def blocked_product(
@@ -113,9 +134,12 @@ def blocked_product(
         back.append(copy_back)
     product = _Product(c, b, word, -(-b.k // group), lanes, group, packed_dtype, dot)
     yield from stmts
-    rows, width = block_shape(ctx.vector_registers, c.m, vectors)
-    if vectors // width:
-        yield _loop(vectors // width, lambda q: _panel(product, rows, width, q * (width * lanes)))
+    column = product.steps * group * lanes * DataType(packed_dtype).bits // 8
+    rows, width = block_shape(ctx.vector_registers, c.m, vectors, column)
+    panels = vectors // width
+    if panels:
+        ahead = replace(product, upcoming=ctx.upcoming, shares=panels * (c.m // rows))
+        yield _loop(panels, lambda q: _panel(ahead, rows, width, q * (width * lanes), q))
     if vectors % width:
         yield _panel(product, rows, vectors % width, vectors // width * width * lanes)
     yield from back
@@ -146,7 +170,7 @@ def _words_of(a: Operand, dot: Dot, out: list[T.Stmt]) -> Callable[[Any, Any], i
     return lambda k, i: word(T.BufferLoad(packed, [k, span_of(i * group, group)]))
 
 
-def _panel(p: _Product, rows: int, vectors: int, j0: Any) -> T.Stmt:
+def _panel(p: _Product, rows: int, vectors: int, j0: Any, number: Any = 0) -> T.Stmt:
     """Pack some columns of B and multiply all rows of A with them."""
     width = vectors * p.lanes
     filled = width
@@ -158,8 +182,14 @@ def _panel(p: _Product, rows: int, vectors: int, j0: Any) -> T.Stmt:
         bias = alloc("bias", [width], p.c.dtype)
         parts += [T.AllocBuffer(bias), *_bias(p, p.dot.bias, panel, bias, vectors)]
     blocks = p.c.m // rows
+
+    def whole_block(r: Any) -> T.Stmt:
+        share = _index(number * blocks + r)
+        requests = prefetch_share(p.upcoming, share, p.shares)
+        return T.stmt_seq(*requests, _block(p, panel, bias, r * rows, j0, rows, vectors))
+
     if blocks:
-        parts.append(_loop(blocks, lambda r: _block(p, panel, bias, r * rows, j0, rows, vectors)))
+        parts.append(_loop(blocks, whole_block))
     if p.c.m % rows:
         rest = p.c.m % rows
         parts.append(_block(p, panel, bias, blocks * rows, j0, rest, vectors))
@@ -211,8 +241,11 @@ def _block(
         return vectors_of(lambda i, q: vectorized(lanes, lambda v: body(i, q * lanes + v)))
 
     def begin(i: Any, j: Any) -> T.Stmt:
-        value = T.const(0, c.dtype) if c.clear else c.at(i0 + i, j0 + j)
-        return T.BufferStore(acc, value if bias is None else value - bias[j], [i, j])
+        return T.BufferStore(acc, T.const(0, c.dtype), [i, j])
+
+    def end(i: Any, j: Any) -> T.Stmt:
+        value = acc[i, j] if bias is None else acc[i, j] - bias[j]
+        return c.store(i0 + i, j0 + j, value if c.clear else c.at(i0 + i, j0 + j) + value)
 
     def multiply_add(k: ir.Var) -> T.Stmt:
         return each(
@@ -230,8 +263,7 @@ def _block(
 
     dot = p.dot
     step = multiply_add if dot is None else lambda k: dot_step(k, dot)
-    finish = each(lambda i, j: c.store(i0 + i, j0 + j, acc[i, j]))
-    return T.SeqStmt([T.AllocBuffer(acc), each(begin), serial(p.steps, step), finish])
+    return T.SeqStmt([T.AllocBuffer(acc), each(begin), serial(p.steps, step), each(end)])
 
 
 def _index(value: Any) -> ir.Expr:
