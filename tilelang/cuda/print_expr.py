@@ -173,6 +173,7 @@ class CudaExpressions(CFamilyPrinter):
             or (target == "float32" and not from_int and source not in SUB_BYTE)
             or (source == "float32" and target not in wide and not _is_int(target))
             or (from_int and _is_int(target) and target not in ("bool", *SUB_BYTE))
+            or {source, target} in ({"int4", "int32"}, {"uint4", "int32"})
         )
         if plain:
             return f"{self.type(target)}({value})"

@@ -52,6 +52,13 @@ _SOURCE = """
 #include <tl/integer.h>
 #include <tl/minmax.h>
 #include <tl/stochastic.h>
+struct { unsigned x, y, z; } blockIdx, threadIdx, gridDim, blockDim;
+#include <tl/rng.h>
+extern "C" void philox(unsigned* x, long n) {
+  tl::rng_state state;
+  state.start(0, 0, 0);
+  for (long i = 0; i < n; ++i) x[i] = state.next();
+}
 #define BINARY(N, T, R, E) extern "C" void N(const T* a, const T* b, R* c, long n) { \\
   for (long i = 0; i < n; ++i) { const T x = a[i], y = b[i]; c[i] = E; } }
 #define COUNT(N, T, E) extern "C" void N(const T* a, int* c, long n) { \\
@@ -186,6 +193,14 @@ def test_directed_rounding(library, kind, name, mode):
     expected = round_float(record.reference((kind,), *exact), dtype_named(kind))
     wrong = np.flatnonzero(~agree(actual, expected, dtype_named(kind)))
     assert not wrong.size, [([v[i] for v in exact], actual[i], expected[i]) for i in wrong[:5]]
+
+
+def test_random_numbers_are_those_of_philox(library):
+    """The known answer for a zero counter and key."""
+    numbers = np.zeros(8, np.uint32)
+    call(library, "philox", numbers)
+    first = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert numbers[:4].tolist() == first and len(set(numbers.tolist())) == 8
 
 
 def test_stochastic_rounding(library):
