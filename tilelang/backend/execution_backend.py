@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tvm.target import Target
 
@@ -32,6 +33,10 @@ def always_available() -> bool:
     return True
 
 
+def _no_pass_configs() -> Mapping[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True)
 class ExecutionBackendSpec:
     """One line of a manifest: an execution backend and what it asks of the compiler.
@@ -57,6 +62,9 @@ class ExecutionBackendSpec:
         The ``torch.device`` type of the tensors it takes, where that is not the target's.
     compiler : DeviceCompiler, optional
         What compiles device source for it, where that is not the target's device compiler.
+    pass_configs : callable, optional
+        The pass configuration it wants where neither program nor caller say anything, asked for
+        when a kernel is requested.
     """
 
     name: str
@@ -68,6 +76,7 @@ class ExecutionBackendSpec:
     default_target: str | None = None
     device_type: str | None = None
     compiler: DeviceCompiler | None = None
+    pass_configs: Callable[[], Mapping[str, Any]] = _no_pass_configs
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -37,6 +37,7 @@ EXECUTION_BACKENDS = (
             load=LazyFunction("tilelang.cuda.emulator:make_launcher"),
             fingerprint=LazyFunction("tilelang.cuda.emulator:fingerprint"),
         ),
+        pass_configs=LazyFunction("tilelang.cuda.emulator:wanted_pass_configs"),
     ),
 )
 

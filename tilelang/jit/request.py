@@ -87,13 +87,14 @@ class CompileRequest:
                 ".compile(...)"
             )
         attrs = func.attrs or {}
+        wanted_configs = context.execution_backend.pass_configs()
         own_configs = _plain(attrs.get(_PASS_CONFIGS, {}))
         given_configs = {str(k): v for k, v in _mapping(pass_configs).items()}
         flags = (*map(str, attrs.get(_COMPILE_FLAGS, ())), *_flags(compile_flags))
         return cls(
             func=with_outputs(func, out_idx),
             context=context,
-            pass_configs=normalize_pass_configs({**own_configs, **given_configs}),
+            pass_configs=normalize_pass_configs({**wanted_configs, **own_configs, **given_configs}),
             compile_flags=flags,
             verbose=env.get_default_verbose() if verbose is None else verbose,
         )

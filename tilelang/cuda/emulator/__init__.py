@@ -6,7 +6,7 @@ The source is compiled unchanged against headers that stand in for the device
 
 from __future__ import annotations
 
-from tilelang.cuda.emulator.checks import CHECKS, Counters
+from tilelang.cuda.emulator.checks import CHECKS, Counters, wanted_pass_configs
 from tilelang.cuda.emulator.launcher import BINARY, compile_source, fingerprint, make_launcher
 from tilelang.cuda.emulator.library import EmulatedLibrary, Memory
 
@@ -19,4 +19,5 @@ __all__ = [
     "compile_source",
     "fingerprint",
     "make_launcher",
+    "wanted_pass_configs",
 ]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from tilelang.env import env
 from tilelang.errors import EnvVarError
 
-__all__ = ["CHECKS", "Counters", "check_bits", "checks_from_environment", "needs_instrumentation"]
+__all__ = [
+    "CHECKS",
+    "Counters",
+    "check_bits",
+    "checks_from_environment",
+    "needs_instrumentation",
+    "wanted_pass_configs",
+]
 
 #: Name to bit, as in ``enum Check`` of ``src/cuda/emulator/runtime/report.h``.
 CHECKS = {"race": 1, "bounds": 2, "uninit": 4, "banks": 8, "coalesce": 16}
@@ -63,6 +71,11 @@ def checks_from_environment() -> tuple[str, ...]:
         return tuple(CHECKS)
     check_bits(names)
     return tuple(name for name in CHECKS if name in names)
+
+
+def wanted_pass_configs() -> dict[str, Any]:
+    """Source whose lines lead to the Python program, where checks are going to name lines."""
+    return {"tl.emit_line_directives": True} if checks_from_environment() else {}
 
 
 def needs_instrumentation(checks: Iterable[str]) -> bool:

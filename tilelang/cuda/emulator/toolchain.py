@@ -24,7 +24,8 @@ __all__ = ["build_library", "support_digest"]
 
 _LANGUAGE = "C++"
 _COMMON_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
-# Integers wrap, memory is reinterpreted freely, `char` is signed and nothing is contracted.
+# Integers wrap, memory is reinterpreted freely, `char` is signed, nothing is contracted, and code
+# may change the rounding mode.
 _KERNEL_FLAGS = (
     *_COMMON_FLAGS,
     "-O1",
@@ -33,6 +34,7 @@ _KERNEL_FLAGS = (
     "-fno-strict-aliasing",
     "-ffp-contract=off",
     "-fno-math-errno",
+    "-frounding-math",
     "-fsigned-char",
 )
 _INSTRUMENTED = ("-fsanitize=thread",)

@@ -35,6 +35,7 @@ bool IsComplete(const Barrier& barrier) {
 }
 
 void Release(Barrier* barrier) {
+  block.idle_atomics = 0;
   CheckConverged(*barrier);
   OnBarrier(*barrier);
   Barrier done;
@@ -94,6 +95,8 @@ std::string WaitText(const Thread& thread) {
                                                : "";
       return "wait at barrier " + std::to_string(thread.barrier) + count + " at " + At(thread.pc);
     }
+    case State::kReady:
+      return "run";
     default:
       return std::string("wait in ") + NameOf(thread.request.op) + " for lanes " +
              Lanes(thread.request.mask) + " at " + At(thread.pc);

@@ -72,6 +72,7 @@ struct Barrier {
 struct Block {
   std::vector<Thread> threads;
   unsigned live = 0;
+  unsigned idle_atomics = 0;  // since something has happened that a thread may wait for
   Barrier barriers[kBarriers];
   Thread* current = nullptr;  // nullptr: the scheduler runs
   Fiber scheduler;

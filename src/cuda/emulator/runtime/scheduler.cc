@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -31,6 +32,8 @@ namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
 constexpr unsigned kAtomicsInTurn = 64;
+// So many atomics without a thread that exits or passes a barrier are a loop without end.
+constexpr unsigned kMaxIdleAtomics = 20000000;
 
 std::mutex launch_mutex;
 void (*kernel_body)(const uint64_t*);
@@ -79,6 +82,7 @@ void RunThread() {
   Thread* thread = block.current;
   thread->state = State::kExited;
   --block.live;
+  block.idle_atomics = 0;
   OnThreadExit(thread);
   SwitchFiber(&thread->fiber, &block.scheduler);
 }
@@ -161,8 +165,13 @@ Index3 Extents(const int64_t (&extents)[3]) {
 void Suspend() { SwitchFiber(&block.current->fiber, &block.scheduler); }
 
 void YieldSometimes() {
-  static unsigned calls = 0;
-  if (++calls % kAtomicsInTurn == 0) Suspend();
+  if (++block.idle_atomics % kAtomicsInTurn != 0) return;
+  if (block.idle_atomics > kMaxIdleAtomics) {
+    Report("livelock", "", BlockText() + " makes no progress: threads wait in a loop of atomics, " +
+                               DescribeWaiting());
+    AbandonLaunch();
+  }
+  Suspend();
 }
 
 void AbandonLaunch() {
@@ -203,6 +212,7 @@ int tl_emu_launch(const Launch* launch, void (*body)(const uint64_t*)) {
   kernel_slots = memory.slots();
   RunGrid(*launch, stacks);
   block.threads.clear();
+  std::fflush(stdout);  // what the kernel has printed comes before what the caller prints
   return HasReports() ? 1 : 0;
 }
 
