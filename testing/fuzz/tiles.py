@@ -82,6 +82,22 @@ def _calls(
     return tuple(calls)
 
 
+def _launched(rank: int, body: str) -> str:
+    """A block for each tile."""
+    blocks = [f"b{d}" for d in reversed(range(rank))]
+    grid = ", ".join(f"T.ceildiv(N{d}, B{d})" for d in reversed(range(rank)))
+    bound = blocks[0] if rank == 1 else f"({', '.join(blocks)})"
+    return f"with T.Kernel({grid}, threads=THREADS) as {bound}:\n{indented(body)}"
+
+
+def _persistent(rank: int, head: str, body: str) -> str:
+    """A few blocks that share the tiles, each with one set of buffers for all of its own."""
+    blocks = "".join(f"b{d}, " for d in range(rank))
+    domain = ", ".join(f"T.ceildiv(N{d}, B{d})" for d in range(rank))
+    loop = f"for {blocks}in T.Persistent([{domain}], WAVE, block, GROUP):\n{indented(body)}"
+    return f"with T.Kernel(WAVE, threads=THREADS) as block:\n{indented(head)}\n{indented(loop)}"
+
+
 @st.composite
 def tile_programs(draw: st.DrawFn) -> Program:
     """A random tile program over tensors of one, two or three dimensions."""
@@ -121,16 +137,18 @@ def tile_programs(draw: st.DrawFn) -> Program:
     head += ["T.annotate_safe_value({A: 3})"] if draw(st.integers(0, 4)) == 0 else []
     head += [f"X = SCOPE(({frame.shape},), D)", f"Y = T.alloc_fragment(({frame.shape},), D)"]
     head += declarations(frame, needed, other)
-    head += [f"T.copy(A[{frame.origin}], X)", f"T.copy(B[{frame.origin}], Y)"]
-    blocks = [f"b{d}" for d in reversed(range(rank))]
-    grid = ", ".join(f"T.ceildiv(N{d}, B{d})" for d in reversed(range(rank)))
-    bound = blocks[0] if rank == 1 else f"({', '.join(blocks)})"
-    body = "\n".join([*head, *(source for _, source in steps), stored])
+    loads = [f"T.copy(A[{frame.origin}], X)", f"T.copy(B[{frame.origin}], Y)"]
+    body = "\n".join([*loads, *(source for _, source in steps), stored])
+    if draw(st.integers(0, 4)) == 0:
+        constants |= {"WAVE": draw(st.integers(1, 5)), "GROUP": draw(st.sampled_from((1, 2, 3, 8)))}
+        body = _persistent(rank, "\n".join(head), body)
+    else:
+        body = _launched(rank, "\n".join([*head, body]))
     values = draw(st.sampled_from(("small", "extreme" if frame.integer else "special")))
     return Program(
         constants=constants,
         parameters=tuple(parameters),
-        body=f"with T.Kernel({grid}, threads=THREADS) as {bound}:\n{indented(body)}",
+        body=body,
         symbols=tuple(symbols),
         calls=draw(_calls(symbols, rank, scalars)),
         hints=draw(hints()),

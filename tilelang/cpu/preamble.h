@@ -50,9 +50,6 @@ static inline _Float16 tl_bits_u16_to_half(uint16_t x) { _Float16 y; memcpy(&y, 
 #define TL_ATOMIC_INT(name, type) \
   TL_ATOMIC_FETCH(name, type, add) TL_ATOMIC_FETCH(name, type, or) \
   TL_ATOMIC_LOOP(name, type, max, old < v ? v : old) TL_ATOMIC_LOOP(name, type, min, v < old ? v : old)
-#define TL_ATOMIC_FLOAT(name, type, suffix) \
-  TL_ATOMIC_LOOP(name, type, add, old + v) TL_ATOMIC_LOOP(name, type, max, fmax##suffix(old, v)) \
-  TL_ATOMIC_LOOP(name, type, min, fmin##suffix(old, v))
 TL_ATOMIC_INT(int8, int8_t) TL_ATOMIC_INT(int16, int16_t) TL_ATOMIC_INT(int32, int32_t) TL_ATOMIC_INT(int64, int64_t)
 TL_ATOMIC_INT(uint8, uint8_t) TL_ATOMIC_INT(uint16, uint16_t) TL_ATOMIC_INT(uint32, uint32_t) TL_ATOMIC_INT(uint64, uint64_t)
-TL_ATOMIC_FLOAT(float32, float, f) TL_ATOMIC_FLOAT(float64, double, )
+TL_ATOMIC_LOOP(float32, float, add, old + v) TL_ATOMIC_LOOP(float64, double, add, old + v)

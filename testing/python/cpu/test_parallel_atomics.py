@@ -69,7 +69,7 @@ def expected(kind, a, start):
 
 
 CASES = [(kind, dtype) for kind in UPDATES for dtype in INTEGERS]
-CASES += [(kind, dtype) for kind in FOLDS for dtype in ("float32", "float64")]
+CASES += [("add", "float32"), ("add", "float64")]
 
 
 @pytest.mark.parametrize("target", ["llvm", "c"])
@@ -102,7 +102,8 @@ def test_nan_loses_against_a_number(kind, target):
     a = torch.full((BLOCKS,), torch.nan)
     a[5] = 2.0
     c = torch.full((7,), torch.nan)
-    run(folds(kind, "float32"), a, c, torch.zeros(BLOCKS).int(), target=target)
+    flags, _ = run(folds(kind, "float32"), a, c, torch.zeros(BLOCKS).int(), target=target)
+    assert "serial" in flags, "which of two zeros stays depends on the order"
     assert torch.equal(c, torch.full((7,), 2.0))
 
 

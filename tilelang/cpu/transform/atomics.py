@@ -40,7 +40,10 @@ _UPDATE = ir.Op.get("tl.cpu.update")
 def _instruction(kind: str, dtype: str) -> str | None:
     """The operation of LLVM's ``atomicrmw``, or None if there is none."""
     if dtype in _FLOATS:
-        return {"add": "fadd", "max": "fmax", "min": "fmin"}.get(kind)
+        # Not the greater of two zeros: which one stays would depend on the order.
+        return {"add": "fadd"}.get(kind)
+    if dtype not in _INTEGERS:
+        return None
     unsigned = "u" if dtype.startswith("u") else ""
     return {"add": "add", "max": f"{unsigned}max", "min": f"{unsigned}min", "or": "or"}.get(kind)
 
@@ -62,12 +65,7 @@ def commuting_updates(func: T.PrimFunc) -> bool:
             visitor.default_visit(stmt)
             return
         target = call.args[0]
-        supported = (
-            _instruction(call.attrs.kind, dtype_of(target))
-            if (dtype_of(target) in _TYPES)
-            else None
-        )
-        if supported is None:
+        if _instruction(call.attrs.kind, dtype_of(target)) is None:
             touched.add(target.source)
         kinds.setdefault(target.source, set()).add(call.attrs.kind)
         for expr in (*target.indices, *call.args[1:]):
