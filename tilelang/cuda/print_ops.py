@@ -37,6 +37,7 @@ class CudaOperations(CudaExpressions):
             "tl.shared_arena": self._arena,
             "tl.block_thread": lambda _: self._block_thread(),
             "tl.print": self._print,
+            "tl.print_element": self._print_element,
             "tl.device_assert": self._device_assert,
             "tl.cast_stochastic": self._cast_stochastic,
             "tl.rng_init": self._rng_init,
@@ -104,10 +105,16 @@ class CudaOperations(CudaExpressions):
         args = [self.text(message), *(self.expr(arg) for arg in rest[:1])]
         return self.call("print", *args)
 
+    def _print_element(self, node: ir.Call) -> tuple[str, int]:
+        message, buffer, index, value = node.args
+        return self.call(
+            "print_element", self.text(message), self.text(buffer), self.expr(index),
+            self.expr(value),
+        )  # fmt: skip
+
     def _device_assert(self, node: ir.Call) -> tuple[str, int]:
-        condition, *message = node.args
-        text = self.text(message[0]) if message else '""'
-        return self.call("device_assert", self.expr(condition), text, self._place(node))
+        condition, message = node.args  # which says where it stands
+        return self.call("device_assert", self.expr(condition), self.text(message), '""')
 
     def _place(self, node: Any) -> str:
         """``file:line`` of a node as a literal."""

@@ -86,7 +86,7 @@ _FUNCTION_HEADERS = {
     ),
     **dict.fromkeys(_WARP, "warp"),
     **dict.fromkeys(("sync_threads", "named_barrier_sync", *_SYNC), "sync"),
-    **dict.fromkeys(("print", "device_assert"), "print"),
+    **dict.fromkeys(("print", "print_element", "device_assert"), "print"),
     **dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), "cp_async"),
     **dict.fromkeys(("ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4"), "ldmatrix"),
     **dict.fromkeys(("half", "bfloat16"), "types"),

@@ -26,6 +26,7 @@ SIMT_OPS: dict[str, str] = {
     "mma": "(row name, C registers, A registers, B registers): C += A * B over a warp",
     "atomic_add_vec": "(dst global, src registers, lanes): add neighbouring elements, each "
     "atomically; dst is aligned to them",
+    "print_element": "(message, buffer, index, value): output of one element of a tile",
     "shared_arena": "(byte offset): expression, address in the dynamic shared memory",
     "block_thread": "(): expression, number of the thread in its block",
 }

@@ -51,7 +51,10 @@ ELEMENT_ATOMIC = ir.Op.get("tl.atomic")
 
 @py_class("tl.op.AtomicAttrs")
 class AtomicAttrs(TileAttrs):
-    """``kind`` is add, max, min, and, or, xor, load or store; ``order`` one of :data:`MEMORY_ORDERS`."""
+    """``kind`` is add, max, min, and, or, xor, load or store.
+
+    ``order`` is one of :data:`MEMORY_ORDERS`.
+    """
 
     kind: str = "add"
     order: str = "relaxed"

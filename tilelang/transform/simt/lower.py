@@ -23,10 +23,11 @@ from tilelang.transform.simt.inference import MatrixRule, infer_layouts
 from tilelang.transform.simt.launch import Launch, launch_of
 from tilelang.transform.simt.nest import nest_of
 from tilelang.transform.simt.once import once, once_for_all, runs_once
+from tilelang.transform.simt.output import lower_print, prints_tile
 from tilelang.transform.simt.parallel import lower_nest
 from tilelang.transform.simt.reducer import update_atomically
 from tilelang.transform.simt.sites import Sites, collect_sites
-from tilelang.transform.thread_use import needs_threads
+from tilelang.transform.thread_use import is_thread_program
 
 __all__ = ["OpBody", "ThreadProgram", "lower_to_threads"]
 
@@ -100,7 +101,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
         for buffer, d in inferred.tiles.items()
         if buffer not in inferred.spilled
     }
-    block_program = not needs_threads(launch.body, launch.variables("threadIdx"))
+    block_program = not is_thread_program(func)
     ctx = SimtContext(launch.threads, launch.thread, tiles, layouts, analyzer)
     for tile, reason in inferred.spilled.items():
         ctx.notes.append(f"{tile.name} lives in shared memory: {reason}")
@@ -182,6 +183,8 @@ class _Rewriter:
 
     def on_evaluate(self, stmt: T.Evaluate, mutator: Any) -> Any:
         call = TileCall.of(stmt)
+        if call is None and prints_tile(stmt):
+            return lower_print(stmt, self.ctx, self.block_program)
         if call is None:
             result = mutator.default_mutate(stmt)
             return once(result, self.ctx) if self.block_program and runs_once(stmt) else result

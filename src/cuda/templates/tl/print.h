@@ -2,6 +2,7 @@
 #pragma once
 #include <tl/convert.h>
 #include <tl/minifloat.h>
+#include <tl/types.h>
 
 namespace tl {
 
@@ -54,7 +55,7 @@ TL_DEVICE void print(const char* message) {
 // Stops the kernel, and says where, if the condition does not hold.
 TL_DEVICE void device_assert(bool condition, const char* message, const char* place) {
   if (condition) return;
-  printf("Device assert failed: %s (%s) BLOCK=(%d, %d, %d), THREAD=(%d, %d, %d)\n", message, place,
+  printf("Device assert failed: %s%s%s BLOCK=(%d, %d, %d), THREAD=(%d, %d, %d)\n", message, place[0] ? " at " : "", place,
          int(blockIdx.x), int(blockIdx.y), int(blockIdx.z), int(threadIdx.x), int(threadIdx.y),
          int(threadIdx.z));
   __trap();
