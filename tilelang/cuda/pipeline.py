@@ -27,6 +27,7 @@ from tilelang.transform.simt.place import place_memory
 from tilelang.transform.simt.rasterize import rasterize_blocks
 from tilelang.transform.simt.simplify import simplify_indices
 from tilelang.transform.simt.software_pipeline import pipeline_loops
+from tilelang.transform.simt.sparse import expand_sparse_products
 
 __all__ = ["CUDA_STEPS", "lower_cuda"]
 
@@ -76,6 +77,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "what the backend lacks is refused while tile operations still have their names",
     ),
     _step("check_limits", check_limits, "a launch the device cannot make is refused first"),
+    _step(
+        "expand_sparse_products",
+        lambda func, _: expand_sparse_products(func),
+        "a dense product has a plan, or becomes a nest",
+    ),
     _step(
         "expand_scalar_products",
         lambda func, limits: expand_scalar_products(func, limits.arch),

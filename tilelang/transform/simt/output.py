@@ -23,7 +23,7 @@ _WARPS_OF_GROUP = 4
 
 def prints_tile(stmt: Any) -> bool:
     """Whether a statement is ``T.print`` of a buffer or a slice."""
-    call = stmt.value if isinstance(stmt, T.Evaluate) else None
+    call: Any = stmt.value if isinstance(stmt, T.Evaluate) else None
     named = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == "tl.print"
     return named and len(call.args) > 1 and isinstance(call.args[1], ir.TensorRegion)
 
@@ -37,7 +37,8 @@ def lower_print(stmt: T.Evaluate, ctx: SimtContext, block_program: bool) -> T.St
     Before: ``T.print(S)``. After: ``if tx == 0: for i in range(64): T.print_element("", "S", i,
     S[i])``.
     """
-    message, region, group, warp = stmt.value.args
+    call: Any = stmt.value
+    message, region, group, warp = call.args
     source, shown, before = region.source, region.source, []
     if ctx.is_tile(source):
         shown, copy = _gathered(source, ctx)
