@@ -97,6 +97,8 @@ std::string WaitText(const Thread& thread) {
     }
     case State::kReady:
       return "run";
+    case State::kGrid:
+      return "wait at a barrier of the grid at " + At(thread.pc);
     default:
       return std::string("wait in ") + NameOf(thread.request.op) + " for lanes " +
              Lanes(thread.request.mask) + " at " + At(thread.pc);

@@ -42,7 +42,7 @@ struct AsyncCopy {
   const void* pc;
 };
 
-enum class State : uint8_t { kReady, kWarp, kBarrier, kExited };
+enum class State : uint8_t { kReady, kWarp, kBarrier, kGrid, kExited };
 
 struct Thread {
   Fiber fiber;
@@ -69,11 +69,15 @@ struct Barrier {
   std::vector<Thread*> waiting;
 };
 
-struct Block {
+/*! \brief What belongs to one block and is put aside while others run up to a grid barrier. */
+struct BlockState {
   std::vector<Thread> threads;
   unsigned live = 0;
   unsigned idle_atomics = 0;  // since something has happened that a thread may wait for
   Barrier barriers[kBarriers];
+};
+
+struct Block : BlockState {
   Thread* current = nullptr;  // nullptr: the scheduler runs
   Fiber scheduler;
   const Launch* launch = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "order.h"
 #include "report.h"
@@ -117,9 +118,8 @@ void CheckBounds(const char* at, size_t bytes, Access access, const void* pc) {
 
 }  // namespace
 
-MemoryScope::MemoryScope(const Launch& launch, const char* stacks, size_t stack_bytes)
+MemoryScope::MemoryScope(const Launch& launch)
     : slots_(launch.slots, launch.slots + launch.num_slots) {
-  stacks_range = {stacks, stacks + stack_bytes};
   tensors.clear();
   for (int64_t i = 0; i < launch.num_regions; ++i) {
     const Region& region = launch.regions[i];
@@ -192,6 +192,25 @@ void BeginBlock() {
 void EndBlock() {
   if (Checks(kCheckTraffic)) traffic.EndBlock();
 }
+
+void SetStacks(const char* begin, size_t bytes) { stacks_range = {begin, begin + bytes}; }
+
+BlockMemory SaveMemory() {
+  return {{Arena().begin, Arena().end},
+          {StaticShared().begin, StaticShared().end},
+          std::move(order),
+          shadow.block()};
+}
+
+void RestoreMemory(BlockMemory memory) {
+  std::copy(memory.dynamic_shared.begin(), memory.dynamic_shared.end(), tl_emu_arena);
+  std::copy(memory.static_shared.begin(), memory.static_shared.end(), __start_tl_shared);
+  order = std::move(memory.order);
+  shadow.ResumeBlock(memory.number);
+  if (Checks(kCheckShadow)) order.JoinBlock();
+}
+
+void OnGridBarrier() { shadow.OnGridBarrier(); }
 
 bool IsShared(const void* address) {
   auto* at = static_cast<const char*>(address);

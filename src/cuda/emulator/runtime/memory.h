@@ -19,7 +19,7 @@ namespace tl_emu {
 /*! \brief Memory of one launch: tensors, shared memory, stacks. */
 class MemoryScope {
  public:
-  MemoryScope(const Launch& launch, const char* stacks, size_t stack_bytes);
+  explicit MemoryScope(const Launch& launch);
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
@@ -43,6 +43,19 @@ class MemoryScope {
 
 void BeginBlock();
 void EndBlock();
+
+/*! \brief Where the stacks of the block are. */
+void SetStacks(const char* begin, size_t bytes);
+
+/*! \brief Shared memory of a block while others run, and what is known of its accesses. */
+struct BlockMemory {
+  std::vector<char> dynamic_shared, static_shared;
+  HappensBefore order;
+  uint32_t number;
+};
+BlockMemory SaveMemory();
+void RestoreMemory(BlockMemory memory);
+void OnGridBarrier();
 
 /*! \brief Whether the address lies in dynamic or static shared memory. */
 bool IsShared(const void* address);

@@ -26,6 +26,8 @@ bool Releases(Order order) {
 
 }  // namespace
 
+uint32_t HappensBefore::last_interval_ = 0;
+
 void HappensBefore::Begin(size_t threads) {
   clocks_.assign(threads, 1);
   barrier_.assign(threads, 0);
@@ -33,13 +35,13 @@ void HappensBefore::Begin(size_t threads) {
   fenced_.assign(threads, {});
   observed_.assign(threads, {});
   released_.clear();
-  ++interval_;
+  interval_ = ++last_interval_;
 }
 
 void HappensBefore::JoinBlock() {
   barrier_ = clocks_;
   for (uint32_t& clock : clocks_) ++clock;
-  ++interval_;
+  interval_ = ++last_interval_;
 }
 
 void HappensBefore::AddKnowledge(unsigned thread, Clocks* target) const {

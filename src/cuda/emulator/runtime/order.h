@@ -55,6 +55,8 @@ class HappensBefore {
   std::vector<std::vector<const void*>> observed_;  // atomics since the last fence
   uint32_t interval_ = 0;
   bool has_fences_ = false;
+
+  static uint32_t last_interval_;
 };
 
 }  // namespace tl_emu

@@ -39,7 +39,8 @@ void Shadow::BeginLaunch() {
   pages_.clear();
   last_page_ = nullptr;
   last_number_ = 0;
-  block_ = 0;
+  block_ = blocks_ = 0;
+  interleaved_ = false;
 }
 
 Cell* Shadow::CellOf(uintptr_t address) {
@@ -89,7 +90,7 @@ const Event* Shadow::Conflict(const Cell& cell, const Touch& touch) const {
 
 const Event* Shadow::ConflictWithOtherBlock(const Cell& cell, const Touch& touch) const {
   // Blocks order their accesses by fences and atomics, which are not followed across blocks.
-  if (order_->has_fences()) return nullptr;
+  if (interleaved_ || order_->has_fences()) return nullptr;
   if (cell.write_block != 0 && cell.write_block != block_) return &cell.write;
   if (cell.other_read.access != Access::kNone && touch.access != Access::kRead) {
     return &cell.other_read;
@@ -147,7 +148,8 @@ void Shadow::Record(const Touch& touch) {
         reported = true;
       }
     }
-    if (!reported && Checks(kCheckUninit) && touch.shared && touch.access == Access::kRead &&
+    // Blocks in turn use the same shared memory: who wrote a byte first is not known then.
+    if (!reported && !interleaved_ && Checks(kCheckUninit) && touch.shared && touch.access == Access::kRead &&
         cell->write_block != block_ && cell->atomic.access == Access::kNone) {
       ReportUninitialised(touch, i);
       reported = true;

@@ -53,7 +53,12 @@ class Shadow {
   explicit Shadow(HappensBefore* order) : order_(order) {}
 
   void BeginLaunch();
-  void BeginBlock() { ++block_; }
+  void BeginBlock() { block_ = ++blocks_; }
+  uint32_t block() const { return block_; }
+  /*! \brief Continue a block that has waited at a barrier of the grid. */
+  void ResumeBlock(uint32_t number) { block_ = number; }
+  /*! \brief From now on blocks take turns, and order what they do. */
+  void OnGridBarrier() { interleaved_ = true; }
 
   /*! \brief Check and remember an access. */
   void Record(const Touch& touch);
@@ -78,7 +83,9 @@ class Shadow {
   std::unordered_map<uintptr_t, Page> pages_;
   uintptr_t last_number_ = 0;
   Cell* last_page_ = nullptr;
-  uint32_t block_ = 0;
+  uint32_t block_ = 0;   // number of the block that runs
+  uint32_t blocks_ = 0;  // blocks that have been started
+  bool interleaved_ = false;
 };
 
 }  // namespace tl_emu

@@ -33,6 +33,9 @@ inline int syncthreads_or(bool predicate, int site = __builtin_LINE()) {
   return __syncthreads_or(predicate, site);
 }
 
+inline void sync_grid() { tl_emu::tl_emu_grid_barrier(); }
+inline void sync_global() { sync_grid(); }
+
 inline void sync_warp(unsigned mask = 0xffffffffu) { __syncwarp(mask); }
 
 inline void fence_block() { __threadfence_block(); }

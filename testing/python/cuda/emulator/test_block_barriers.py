@@ -166,3 +166,61 @@ def test_wrong_barriers_are_refused(call, message):
     """
     with pytest.raises(EmulatorError, match=message):
         run(source, block=64)
+
+
+GRID = """
+#include <tl/sync.h>
+extern "C" __global__ void kernel(int* out, int rounds) {
+  __shared__ int own[32];
+  extern __shared__ int sum[];
+  own[threadIdx.x] = 0;
+  sum[threadIdx.x] = 1;
+  for (int i = 0; i < rounds; ++i) {
+    out[blockIdx.x * 32 + threadIdx.x] = i + blockIdx.x;
+    tl::sync_grid();
+    own[threadIdx.x] += out[(blockIdx.x + 1) % gridDim.x * 32 + threadIdx.x];
+    tl::sync_global();
+  }
+  out[blockIdx.x * 32 + threadIdx.x] = own[threadIdx.x] * sum[31 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("checks", [(), ("race", "bounds")])
+def test_all_blocks_meet_at_a_barrier_of_the_grid(checks):
+    out = np.zeros((5, 32), np.int32)
+    run(GRID, out, 3, grid=5, dyn_smem=128, checks=checks)
+    blocks = np.arange(5)[:, None]
+    assert (out == 3 * ((blocks + 1) % 5) + 3).all()
+
+
+def test_a_block_that_misses_the_barrier_of_the_grid_is_a_deadlock():
+    source = """
+    #include <tl/sync.h>
+    extern "C" __global__ void kernel() { if (blockIdx.x != 1) tl::sync_grid(); }
+    """
+    message = "2 blocks wait at a barrier of the grid, and 1 have ended without it"
+    with pytest.raises(EmulatorError, match=message):
+        run(source, grid=3)
+
+
+def test_waiting_in_a_loop_ends_when_others_can_run():
+    source = """
+    extern "C" __global__ void kernel(int* flag) {
+      if (threadIdx.x == 0) while (atomicAdd(&flag[1], 0) != 1) {}
+      if (threadIdx.x == 63) atomicExch(&flag[1], 1);
+      __syncthreads();
+      flag[threadIdx.x + 2] = 1;
+    }
+    """
+    flag = np.zeros(66, np.int32)
+    run(source, flag, block=64)
+    assert (flag[1:] == 1).all()
+
+
+def test_waiting_for_nothing_is_reported():
+    source = """
+    extern "C" __global__ void kernel(int* flag) { while (atomicAdd(flag, 0) == 0) {} }
+    """
+    with pytest.raises(EmulatorError, match="livelock: .* threads 0-31 run"):
+        run(source, np.zeros(1, np.int32))

@@ -122,12 +122,12 @@ def test_checks_are_part_of_the_key():
 
 
 def test_an_unknown_check_is_refused():
-    with env.scope(TILELANG_EMULATOR_CHECKS="races"):
-        with pytest.raises(EnvVarError, match="no check 'races'; there are: race, bounds"):
-            scale(32)
+    message = "no check 'races'; there are: race, bounds"
+    with env.scope(TILELANG_EMULATOR_CHECKS="races"), pytest.raises(EnvVarError, match=message):
+        scale(32)
 
 
 def test_a_missing_compiler_is_named(tmp_path):
-    with env.scope(CXX=str(tmp_path / "none")):
-        with pytest.raises(DeviceCompileError, match=r"the C\+\+ compiler cannot be run"):
-            scale(33)
+    message = r"the C\+\+ compiler cannot be run"
+    with env.scope(CXX=str(tmp_path / "none")), pytest.raises(DeviceCompileError, match=message):
+        scale(33)

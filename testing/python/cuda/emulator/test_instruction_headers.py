@@ -1,4 +1,4 @@
-"""The wrappers of instructions go through the device compiler, each for the oldest chip it is for."""
+"""The wrappers of instructions compile for the device, each for the oldest chip it is for."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ extern "C" __global__ void k(float* f, unsigned* u, double* d, unsigned char* b)
   tl::sync_threads(1, 64);
   tl::named_barrier_arrive(2, 64);
   tl::sync_warp();
+  tl::sync_grid();
+  tl::sync_global();
   tl::fence_block();
   tl::fence_device();
   tl::fence_system();

@@ -82,6 +82,9 @@ int tl_emu_launch(const Launch* launch, void (*body)(const uint64_t* slots));
 // Barriers of a block. `count` 0 means all threads that have not exited.
 int tl_emu_barrier(int id, int count, bool wait, Vote vote, bool predicate, int site);
 
+/*! \brief Barrier of all blocks of the launch. */
+void tl_emu_grid_barrier();
+
 // Warp collectives.
 void tl_emu_sync_warp(uint32_t mask);
 void tl_emu_shuffle(uint32_t mask, void* value, size_t bytes, int source);
