@@ -47,18 +47,19 @@ def _elementwise(
     """Element by element, from group ``first`` on."""
     dtype = str(buffer.ty.dtype.dtype)
 
-    def one(at: list[ir.Expr]) -> T.Stmt:
-        row = at[0] + first
-        k = row if group == 1 else row * group + T.truncmod(at[1], group)
-        j = at[1] if group == 1 else T.truncdiv(at[1], group)
+    def element(row: ir.Expr, j: ir.Expr, g: int) -> T.Stmt:
+        k = row * group + g
         value = x.at(k, start + j, dtype)
         inside = [k < x.k] if x.k % group else []
         inside += [j < filled] if filled < width else []
         if inside:
             value = T.if_then_else(T.all(*inside), value, T.const(0, dtype))
-        return T.BufferStore(buffer, value, [row, at[1]])
+        return T.BufferStore(buffer, value, [row, j * group + g])
 
-    return nest([-(-x.k // group) - first, width * group], one, None)
+    def one(at: list[ir.Expr]) -> T.Stmt:
+        return T.stmt_seq(*(element(at[0] + first, at[1], g) for g in range(group)))
+
+    return nest([-(-x.k // group) - first, width], one, None)
 
 
 def _interleaved(
@@ -86,8 +87,10 @@ def _interleaved(
 def _transposed(
     x: Operand, buffer: ir.Var, start: Any, width: int, group: int, lanes: int
 ) -> list[T.Stmt]:
-    """Squares of ``lanes`` x ``lanes`` groups are transposed in registers; the rest one by one."""
-    squares = x.k // (group * lanes)
+    """Squares of groups are transposed in registers, the groups of the last few k one by one."""
+    groups = x.k // group
+    lanes = min(lanes, 1 << (max(groups, 1).bit_length() - 1))
+    squares = groups // lanes if lanes > 1 else 0
     word = x.dtype if group == 1 else f"int{DataType(x.dtype).bits * group}"
 
     def square(q: ir.Var, k: ir.Var) -> T.Stmt:
