@@ -362,10 +362,14 @@ class CFamilyPrinter:
 
     def _block(self, head: str, body: Any, tail: str = "}") -> None:
         self.line(f"{head} {{")
-        self._depth += 1
-        self.stmt(body)
-        self._depth -= 1
+        self._nested(body)
         self.line(tail)
+
+    def _nested(self, body: Any) -> None:
+        self._depth += 1
+        with self._names.scope():
+            self.stmt(body)
+        self._depth -= 1
 
     def _seq(self, node: T.SeqStmt) -> None:
         for child in node.seq:
@@ -376,6 +380,10 @@ class CFamilyPrinter:
         return None
 
     def _for(self, node: T.For) -> None:
+        with self._names.scope():
+            self._loop(node)
+
+    def _loop(self, node: T.For) -> None:
         name, kind = self._names.of(node.loop_var), self.type(dtype_of(node.loop_var))
         start = const_int(node.min)
         end = self.expr(node.extent if start == 0 else node.min + node.extent, _REL + 1)
@@ -395,9 +403,7 @@ class CFamilyPrinter:
 
     def _if(self, node: T.IfThenElse) -> None:
         self.line(f"if ({self.expr(node.condition)}) {{")
-        self._depth += 1
-        self.stmt(node.then_case)
-        self._depth -= 1
+        self._nested(node.then_case)
         if node.else_case is not None:
             self._block("} else", node.else_case)
         else:

@@ -255,7 +255,9 @@ class CudaPrinter(CudaOperations):
             self.line(f"{function}({array}, {self.expr(index)}, {self.expr(node.value)});")
             return
         place, value = self.element(buffer, node.indices), node.value
-        symbol = {T.Add: "+", T.Mul: "*"}.get(type(value), "-" if _is_difference(value) else "")
+        symbol = {T.Add: "+", T.Mul: "*", T.Div: "/"}.get(
+            type(value), "-" if _is_difference(value) else ""
+        )
         if symbol and self._is_element(_operands(value)[0], buffer, index):
             self.line(f"{place} {symbol}= {self.expr(_operands(value)[1])};")
             return

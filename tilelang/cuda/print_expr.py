@@ -17,6 +17,7 @@ from tilelang.cuda.print_types import (
     NUMERIC_FUNCTIONS,
     NUMERIC_OPERATORS,
     SUB_BYTE,
+    WARP_FUNCTIONS,
     split_lanes,
 )
 from tilelang.errors import CodegenError
@@ -270,8 +271,23 @@ class CudaExpressions(CFamilyPrinter):
             return self.call("ldg", self.address(node.args[0])[0])
         function = self.dialect.functions.get((name, ""))
         if function is not None and function.startswith("tl::"):
-            return self._lanewise(function.removeprefix("tl::"), list(node.args))
+            args = list(node.args)
+            if function.removeprefix("tl::") in WARP_FUNCTIONS:
+                return self._warp(function.removeprefix("tl::"), args)
+            return self._lanewise(function.removeprefix("tl::"), args)
         return super().special_call(name, node)
+
+    def _warp(self, name: str, args: list[Any]) -> tuple[str, int]:
+        """The mask of all lanes and the width of a warp are defaults; other masks read in hex."""
+        shown = [self.expr(arg) for arg in args]
+        if len(args) > 1 and dtype_of(args[-1]) == "uint32" and const_int(args[-1]) is not None:
+            mask = int(args[-1].value) % 2**32
+            shown[-1] = f"{mask:#x}u"
+            if mask == 2**32 - 1:
+                shown.pop()
+                if name.startswith("shfl") and const_int(args[2]) == 32:
+                    shown.pop()
+        return self.call(name, *shown)
 
     def _access(self, node: ir.Call) -> tuple[str, int]:
         """``tl.access_ptr(element, offset, extent, mask)``: the address, some elements further."""

@@ -11,6 +11,7 @@ __all__ = [
     "NUMERIC_FUNCTIONS",
     "NUMERIC_OPERATORS",
     "SUB_BYTE",
+    "WARP_FUNCTIONS",
     "split_lanes",
 ]
 
@@ -52,7 +53,8 @@ _IEEE = (
       for mode in ("rn", "rz", "ru", "rd")),
     "frsqrt",
 )  # fmt: skip
-_WARP = (
+#: Functions of a warp; the last argument of most is the mask of lanes.
+WARP_FUNCTIONS = (
     "shfl_sync", "shfl_xor", "shfl_up", "shfl_down", "any_sync", "all_sync", "ballot_sync",
     "activemask", "match_any_sync", "match_all_sync", "warp_reduce_sum", "warp_reduce_max",
     "warp_reduce_min", "warp_reduce_bitand", "warp_reduce_bitor", "get_lane_idx", "get_warp_idx",
@@ -84,7 +86,7 @@ _FUNCTION_HEADERS = {
     **dict.fromkeys(
         ("vec", "make_vec", "broadcast", "ramp", "map", "select", "concat", "lanes_from"), "vec"
     ),
-    **dict.fromkeys(_WARP, "warp"),
+    **dict.fromkeys(WARP_FUNCTIONS, "warp"),
     **dict.fromkeys(("sync_threads", "named_barrier_sync", *_SYNC), "sync"),
     **dict.fromkeys(("print", "print_element", "device_assert"), "print"),
     **dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), "cp_async"),
@@ -124,7 +126,7 @@ _FUNCTIONS = {
     ("tl.fast_rcp", ""): "tl::fast_rcp",
     ("tl.round_tfloat32", ""): "tl::round_tfloat32",
     **{(f"tl.ieee_{name}", ""): f"tl::ieee_{name}" for name in _IEEE},
-    **{(f"tl.{name}", ""): f"tl::{name}" for name in (*_WARP, *_SYNC)},
+    **{(f"tl.{name}", ""): f"tl::{name}" for name in (*WARP_FUNCTIONS, *_SYNC)},
     ("tl.min_nan", ""): "tl::min_nan",
     ("tl.max_nan", ""): "tl::max_nan",
     ("tl.cp_async_commit", ""): "tl::cp_async_commit",

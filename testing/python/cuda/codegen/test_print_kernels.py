@@ -294,3 +294,41 @@ def test_several_kernels_share_one_text():
     )
     text = build_cuda(tvm.IRModule({"one": first, "two": second}), None).inspect_source()
     assert text.count("__global__") == 2 and "\none(" in text and "\ntwo(" in text
+
+
+def test_blocks_next_to_each_other_use_the_same_names():
+    A = buffer("A", 64, "float32")
+
+    def loop(extent):
+        i = T.Var("i", "int32")
+        return T.For(i, 0, extent, T.ForKind.SERIAL, store(A, i, T.const(1.0, "float32")))
+
+    inner = T.Var("i", "int32")
+    body = T.For(inner, 0, 3, T.ForKind.SERIAL, T.SeqStmt([loop(4), store(A, inner, load(A, 0))]))
+    text = source(kernel([A], lambda bx, tx: [loop(2), body]))
+    assert text.count("int i = 0; i < ") == 2 and "int i_1 = 0; i_1 < 4" in text
+    assert "A[i] = A[0];" in text
+
+
+@pytest.mark.parametrize(
+    ("mask", "width", "text"),
+    [
+        (2**32 - 1, 32, "tl::shfl_xor(A[tx], 1)"),
+        (2**32 - 1, 16, "tl::shfl_xor(A[tx], 1, 16)"),
+        (0xFFFF, 32, "tl::shfl_xor(A[tx], 1, 32, 0xffffu)"),
+    ],
+)
+def test_masks_of_lanes_are_short(mask, width, text):
+    A = buffer("A", 64, "float32")
+
+    def body(bx, tx):
+        args = [
+            load(A, tx),
+            T.IntImm("int32", 1),
+            T.IntImm("int32", width),
+            T.IntImm("uint32", mask),
+        ]
+        call = ir.Call(ir.Op.get("tl.shfl_xor"), args, ret_ty=ir.PrimType("float32"))
+        return [store(A, tx, call)]
+
+    assert text in source(kernel([A], body))
