@@ -31,13 +31,14 @@ def rejection(
         Kernel name to the user's ``(file, line)``; the error points to the kernel it is in.
     """
     first = _first_error(log)
-    number = _line_of(first, log)
+    number = _line_of(first)
     excerpt = _excerpt(source, number)
     path = _write_log(source, log)
     message = f"{compiler} rejected the generated CUDA code: {first}{excerpt}"
     if path is not None:
         message += f"\nfull log and source: {path}"
-    return DeviceCompileError(message, _span(source, number, lines or {}))
+    span = _named_span(first) or _span(source, number, lines or {})
+    return DeviceCompileError(message, span)
 
 
 def _first_error(log: str) -> str:
@@ -47,9 +48,18 @@ def _first_error(log: str) -> str:
     return next((line.strip() for line in log.splitlines() if line.strip()), "no message")
 
 
-def _line_of(first: str, log: str) -> int | None:
+def _line_of(first: str) -> int | None:
     match = _PLACE.match(first)
     return int(match["line"]) if match and match["file"].endswith(".cu") else None
+
+
+def _named_span(first: str) -> ir.Span | None:
+    """The user's line itself, where ``#line`` directives lead the compiler there."""
+    match = _PLACE.match(first)
+    if match is None or not match["file"].endswith(".py"):
+        return None
+    line = int(match["line"])
+    return ir.Span(ir.SourceName(match["file"]), line, line, 0, 0)
 
 
 def _excerpt(source: str, number: int | None) -> str:

@@ -1,4 +1,6 @@
-// Approximate functions in float32, by the special function unit; other types as precise ones.
+// Approximate functions in float32, by the special function unit; float64 as the precise ones. The
+// exponential loses about |x| units in the last place, logarithms near 1 and sines of large numbers
+// have a bounded absolute error only.
 #pragma once
 #include <tl/math.h>
 
@@ -23,7 +25,7 @@ TL_FAST(tan, ::__tanf)
 template <class T>
 TL_DEVICE T fast_rcp(T x) {
   if constexpr (is_same<T, double>::value) return 1.0 / x;
-  else return T(::__fdividef(1.0f, float(x)));
+  else return T(ptx::rcp_approx(float(x)));
 }
 
 }  // namespace tl

@@ -8,5 +8,11 @@ namespace ptx {
 TL_DEVICE float rsqrt(float x) { return ::rsqrtf(x); }
 TL_DEVICE double rsqrt(double x) { return ::rsqrt(x); }
 
+TL_DEVICE float rcp_approx(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 }  // namespace ptx
 }  // namespace tl

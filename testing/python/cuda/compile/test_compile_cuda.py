@@ -155,10 +155,17 @@ ptxas info    : Used 168 registers, used 2 barriers, 132 bytes smem, 16 bytes cu
     assert parse_resources(log) == {"k": Resources(168, 16, 8, 4, 132, 2)}
 
 
-def test_an_error_in_the_users_text_points_there():
-    log = 'user_kernel.py(9): error: identifier "x" is undefined'
-    error = rejection("NVRTC", GOOD, log, LINES)
-    assert "user_kernel.py(9)" in error.message
+def test_an_error_behind_a_line_directive_is_at_the_users_line():
+    error = rejection("NVRTC", GOOD, 'user.py(9): error: identifier "x" is undefined', LINES)
+    assert (error.span.source_name.name, int(error.span.line)) == ("user.py", 9)
+
+
+@requires_nvrtc
+def test_line_directives_reach_the_error(tmp_path):
+    text = BAD.replace("  a[0] = no_such_name;", '#line 31 "user.py"\n  a[0] = no_such_name;')
+    with env.scope(TILELANG_TMP_DIR=tmp_path), pytest.raises(DeviceCompileError) as caught:
+        compile_source(text, "sm_80", lines=LINES)
+    assert int(caught.value.span.line) == 31
 
 
 def test_headers_are_found():
