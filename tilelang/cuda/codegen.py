@@ -56,6 +56,7 @@ class CudaPrinter(CudaOperations):
         self._written: set[ir.Var] = set()
         self._may_alias: set[ir.Var] = set()
         self._stmt_rules[T.AssertStmt] = self._assert
+        self._stmt_rules[T.Return] = lambda _: self.line("return;")  # a kernel has no result
 
     # --- functions ------------------------------------------------------------------------
 

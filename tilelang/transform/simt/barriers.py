@@ -14,13 +14,14 @@ from typing import Any
 
 from tvm import ir, sym
 from tvm import tirx as T
-from tvm_ffi import structural_map
+from tvm_ffi import structural_map, structural_walk
 
 from tilelang.errors import LoweringError
 from tilelang.ir import intrin
 from tilelang.ir.expr import const_int
 from tilelang.transform.simt.launch import launch_of
 from tilelang.transform.simt.memory import Touch, touches_of
+from tilelang.transform.simt.sites import view_of
 from tilelang.transform.simt.uniform import Uniformity
 
 __all__ = ["UNIT", "place_barriers", "unit"]
@@ -39,9 +40,16 @@ def unit(body: T.Stmt, span: ir.Span | None = None) -> T.Stmt:
 class _Walk:
     places: Mapping[ir.Var, tuple[int, int]]
     uniformity: Uniformity
+    views: Mapping[ir.Var, ir.Var] = field(default_factory=dict)
     analyzer: sym.Analyzer = field(default_factory=sym.Analyzer)
     pending: list[Touch] = field(default_factory=list)
     placed: int = 0
+
+    def storage(self, buffer: ir.Var) -> ir.Var:
+        """The buffer that ``buffer`` is another name of."""
+        while buffer in self.views:
+            buffer = self.views[buffer]
+        return buffer
 
 
 def place_barriers(
@@ -65,9 +73,21 @@ def place_barriers(
     """
     if threads == 1:
         return func.with_body(_without_units(func.body))
-    walk = _Walk(places, Uniformity(func))
+    walk = _Walk(places, Uniformity(func), _views(func.body))
     launch = launch_of(func)
     return func.with_body(launch.around(_without_units(_stmt(walk, launch.body))))
+
+
+def _views(body: T.Stmt) -> dict[ir.Var, ir.Var]:
+    found: dict[ir.Var, ir.Var] = {}
+
+    def on_declare(stmt: T.DeclBuffer) -> None:
+        source = view_of(stmt)
+        if source is not None:
+            found[stmt.buffer] = source
+
+    structural_walk(body, (T.DeclBuffer, on_declare))
+    return found
 
 
 def _without_units(body: T.Stmt) -> T.Stmt:
@@ -77,6 +97,8 @@ def _without_units(body: T.Stmt) -> T.Stmt:
 def _stmt(walk: _Walk, stmt: Any) -> Any:
     if isinstance(stmt, T.SeqStmt):
         return T.stmt_seq(*[_stmt(walk, child) for child in stmt.seq])
+    if isinstance(stmt, T.DeclBuffer):
+        return stmt
     if isinstance(stmt, T.AttrStmt) and stmt.attr_key == UNIT:
         return _unit(walk, stmt)
     if isinstance(stmt, T.AttrStmt):
@@ -144,7 +166,10 @@ def _needs_barrier(walk: _Walk, touches: list[Touch]) -> bool:
 def _may_meet(walk: _Walk, a: Touch, b: Touch) -> bool:
     """Whether two touches may be of the same bytes."""
     if not a.buffer.same_as(b.buffer):
-        first, second = walk.places.get(a.buffer), walk.places.get(b.buffer)
+        one, other = walk.storage(a.buffer), walk.storage(b.buffer)
+        if one.same_as(other):
+            return True
+        first, second = walk.places.get(one), walk.places.get(other)
         if first is None or second is None:
             return False
         return first[0] < second[0] + second[1] and second[0] < first[0] + first[1]
@@ -233,7 +258,7 @@ def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     touches = touches_of(stmt)
     before = _needs_barrier(walk, touches)
     pending = [] if before else walk.pending
-    inner = _Walk(walk.places, walk.uniformity)
+    inner = _Walk(walk.places, walk.uniformity, walk.views)
     for case in (stmt.then_case, stmt.else_case):
         if case is None:
             continue

@@ -27,6 +27,7 @@ from tilelang.transform.simt.output import lower_print, prints_tile
 from tilelang.transform.simt.parallel import lower_nest
 from tilelang.transform.simt.reducer import update_atomically
 from tilelang.transform.simt.sites import Sites, collect_sites
+from tilelang.transform.simt.views import view_layouts
 from tilelang.transform.thread_use import is_thread_program
 
 __all__ = ["OpBody", "ThreadProgram", "lower_to_threads"]
@@ -86,6 +87,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
     if program.swizzle is not None:
         for buffer, layout in program.swizzle(sites, launch.threads).items():
             storage.setdefault(buffer, layout)
+    view_layouts(sites, storage)
 
     def layouts(buffer: ir.Var) -> Any:
         return storage.get(buffer)

@@ -35,7 +35,7 @@ def expand_sparse_products(func: T.PrimFunc) -> T.PrimFunc:
 
 
 def _dense(call: TileCall) -> T.Stmt:
-    attrs, a, e = call.attrs, call.operand("A"), call.operand("E")
+    attrs, a = call.attrs, call.operand("A")
     dtype = dtype_of(a)
     rows, halves = (const_int(extent) or 0 for extent in region_extents(a)[-2:])
     if attrs.transpose_A:

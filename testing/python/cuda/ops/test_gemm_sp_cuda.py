@@ -68,7 +68,7 @@ def program(size, block, types, flips=(False, False, False), scopes="sss", threa
 
 def check(size, block, types, flips=(False, False, False), **options):
     M, N, K = size
-    dtype, word, accum = types
+    dtype, word, _ = types
     torch_dtype = getattr(torch, dtype)
     dense, kept, words = sparse_operand(M, K, torch_dtype, word)
     b = torch.randint(-4, 5, (K, N)).to(torch_dtype)
