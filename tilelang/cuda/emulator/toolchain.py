@@ -86,7 +86,7 @@ def build_library(source: str, *, instrument: bool = False, flags: Sequence[str]
             [*command, *paths, *flags, "-x", "c++", "-c", str(text), "-o", str(code)], _LANGUAGE
         )
         inputs = [str(code), str(support / _RUNTIME_OBJECT), *aliases]
-        link = ["-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), "-lm"]
+        link = ["-shared", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), "-lm"]
         run_compiler([*cxx_compiler(), *inputs, *link], _LANGUAGE)
         return library.read_bytes()
 

@@ -64,7 +64,7 @@ void MoveMatrices(const Group& group) {
   }
 }
 
-int BitsOf(Element type) {
+constexpr int BitsOf(Element type) {
   switch (type) {
     case Element::kF64:
       return 64;
@@ -83,46 +83,77 @@ int BitsOf(Element type) {
   }
 }
 
-/*! \brief Element number `i` of the packed registers at `data`. */
-double Decode(Element type, const void* data, int i) {
-  uint64_t word = 0;
-  int bits = BitsOf(type);
-  if (bits == 4) {
-    word = static_cast<const unsigned char*>(data)[i / 2] >> (i % 2 * 4) & 15u;
-  } else {
-    std::memcpy(&word, static_cast<const char*>(data) + i * (bits / 8),
-                static_cast<size_t>(bits / 8));
-  }
-  switch (type) {
+template <Element kType>
+double DecodeWord(uint64_t word) {
+  const auto low = static_cast<uint32_t>(word);
+  switch (kType) {
     case Element::kF16:
-      return DecodeFloat<5, 10, Special::kIeee>(static_cast<uint32_t>(word));
+      return DecodeFloat<5, 10, Special::kIeee>(low);
     case Element::kBF16:
-      return BitsToFloat(static_cast<uint32_t>(word) << 16);
+      return BitsToFloat(low << 16);
     case Element::kTF32:
-      return BitsToFloat(static_cast<uint32_t>(word) & 0xffffe000u);
+      return BitsToFloat(low & 0xffffe000u);
     case Element::kF64: {
       double value;
       std::memcpy(&value, &word, sizeof(value));
       return value;
     }
     case Element::kS8:
-      return static_cast<int8_t>(word);
-    case Element::kU8:
-      return static_cast<double>(word);
+      return static_cast<int8_t>(low);
     case Element::kS4:
-      return static_cast<double>(static_cast<int>(word ^ 8u) - 8);
+      return static_cast<int>(low ^ 8u) - 8;
+    case Element::kU8:
     case Element::kU4:
-      return static_cast<double>(word);
+      return low;
     case Element::kE4M3:
-      return DecodeFloat<4, 3, Special::kNanOnly>(static_cast<uint32_t>(word));
+      return DecodeFloat<4, 3, Special::kNanOnly>(low);
     case Element::kE5M2:
-      return DecodeFloat<5, 2, Special::kIeee>(static_cast<uint32_t>(word));
+      return DecodeFloat<5, 2, Special::kIeee>(low);
     case Element::kF32:
-      return BitsToFloat(static_cast<uint32_t>(word));
+      return BitsToFloat(low);
     case Element::kS32:
-      return static_cast<int32_t>(word);
+      return static_cast<int32_t>(low);
   }
   return 0;
+}
+
+/*! \brief Elements of packed registers of one type. */
+template <Element kType>
+struct Packed {
+  /*! \brief Element number `i`. */
+  static double Get(const void* data, int i) {
+    constexpr int kBits = BitsOf(kType);
+    uint64_t word = 0;
+    if (kBits == 4) {
+      word = static_cast<const unsigned char*>(data)[i / 2] >> (i % 2 * 4) & 15u;
+    } else {
+      std::memcpy(&word, static_cast<const char*>(data) + i * (kBits / 8), kBits / 8);
+    }
+    return DecodeWord<kType>(word);
+  }
+};
+
+/*! \brief Call `function` with the `Packed` of a type. */
+template <class Function>
+void WithType(Element type, Function function) {
+  switch (type) {
+#define TL_TYPE(name) \
+  case Element::name: \
+    return function(Packed<Element::name>());
+    TL_TYPE(kF16)
+    TL_TYPE(kBF16)
+    TL_TYPE(kTF32)
+    TL_TYPE(kF64)
+    TL_TYPE(kS8)
+    TL_TYPE(kU8)
+    TL_TYPE(kS4)
+    TL_TYPE(kU4)
+    TL_TYPE(kE4M3)
+    TL_TYPE(kE5M2)
+    TL_TYPE(kF32)
+    TL_TYPE(kS32)
+#undef TL_TYPE
+  }
 }
 
 void Encode(Element type, double value, void* data, int i) {
@@ -182,29 +213,36 @@ void MultiplyMatrices(const Group& group) {
   const auto& shape = *reinterpret_cast<const MmaShape*>(group.first()->request.qualifiers);
   Layout layout(shape);
   double a[kMaxM][kMaxK], b[kMaxK][kMaxN];
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    const WarpRequest& request = group[lane]->request;
-    for (int i = 0; i < layout.a_registers * layout.e; ++i) {
-      a[layout.ARow(lane, i)][layout.KOf(lane, i, layout.m / 8)] =
-          Decode(shape.a, request.source, i);
+  WithType(shape.a, [&](auto packed) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      for (int i = 0; i < layout.a_registers * layout.e; ++i) {
+        a[layout.ARow(lane, i)][layout.KOf(lane, i, layout.m / 8)] =
+            packed.Get(group[lane]->request.source, i);
+      }
     }
-    for (int i = 0; i < layout.b_registers * layout.e; ++i) {
-      b[layout.KOf(lane, i, 1)][lane / 4] = Decode(shape.b, request.second, i);
+  });
+  WithType(shape.b, [&](auto packed) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      for (int i = 0; i < layout.b_registers * layout.e; ++i) {
+        b[layout.KOf(lane, i, 1)][lane / 4] = packed.Get(group[lane]->request.second, i);
+      }
     }
-  }
+  });
   double product[kMaxM][kMaxN] = {};
   for (int i = 0; i < shape.m; ++i) {
     for (int p = 0; p < shape.k; ++p) {
       for (int j = 0; j < kMaxN; ++j) product[i][j] += a[i][p] * b[p][j];
     }
   }
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    void* c = group[lane]->request.data;
-    for (int i = 0; i < layout.c_elements; ++i) {
-      double sum = Decode(shape.d, c, i) + product[layout.CRow(lane, i)][layout.CColumn(lane, i)];
-      Encode(shape.d, sum, c, i);
+  WithType(shape.d, [&](auto packed) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      void* c = group[lane]->request.data;
+      for (int i = 0; i < layout.c_elements; ++i) {
+        double sum = packed.Get(c, i) + product[layout.CRow(lane, i)][layout.CColumn(lane, i)];
+        Encode(shape.d, sum, c, i);
+      }
     }
-  }
+  });
 }
 
 }  // namespace tl_emu
