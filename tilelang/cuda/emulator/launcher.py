@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tvm import DataType
@@ -11,13 +11,17 @@ from tvm.target import Target
 from tilelang._native import BoundCall, BoundKernel, make_binder
 from tilelang.backend.device_compiler import DeviceBinaries
 from tilelang.contrib.host_compiler import compiler_stamp, cxx_compiler
-from tilelang.cuda.emulator.checks import checks_from_environment, needs_instrumentation
+from tilelang.cuda.emulator.checks import (
+    Counters,
+    checks_from_environment,
+    needs_instrumentation,
+)
 from tilelang.cuda.emulator.library import EmulatedLibrary, Memory
 from tilelang.cuda.emulator.toolchain import build_library, support_digest
 from tilelang.engine.expr_program import evaluate
 from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan, Param
 
-__all__ = ["BINARY", "compile_source", "fingerprint", "make_launcher"]
+__all__ = ["BINARY", "EmulatedLauncher", "compile_source", "fingerprint", "make_launcher"]
 
 BINARY = "kernel.emulated.so"
 _SOURCE = "kernel.emulated.cu"
@@ -50,41 +54,53 @@ def fingerprint() -> Mapping[str, str]:
     }
 
 
-def make_launcher(
-    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """The callable of emulated kernels: it takes CPU tensors, and returns the outputs.
+class EmulatedLauncher:
+    """The callable of emulated kernels: it takes CPU tensors and returns the outputs."""
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        When called with wrong arguments.
-    EmulatorError
-        When a kernel breaks a rule of the device.
-    """
-    checks = tuple(name for name in binaries[_CHECKS].decode().split(",") if name)
-    library = EmulatedLibrary(binaries[BINARY], binaries[_SOURCE].decode(), checks)
-    bind = make_binder(plan)
-    open_memory = any(param.kind == "pointer" for param in plan.params)
+    def __init__(self, plan: LaunchPlan, library: EmulatedLibrary) -> None:
+        self._plan = plan
+        self._library = library
+        self._bind = make_binder(plan)
+        # What a bare address leads to is not known.
+        self._open_memory = any(param.kind == "pointer" for param in plan.params)
 
-    def launch(*args: Any) -> Any:
-        call = bind(*args)
-        for kernel, bound in zip(plan.kernels, call.kernels, strict=True):
+    def __call__(self, *args: Any) -> Any:
+        """Check the arguments and run every launch.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the arguments are wrong; nothing has been written then.
+        EmulatorError
+            If a kernel breaks a rule of the device or fails a check.
+        """
+        call = self._bind(*args)
+        for kernel, bound in zip(self._plan.kernels, call.kernels, strict=True):
             if min(bound.grid) == 0:
                 continue
-            library.launch(
+            self._library.launch(
                 bound.entry,
                 bound.slots,
                 grid=bound.grid,
                 block=bound.block,
                 dyn_smem=bound.dyn_smem,
-                memory=tuple(_memory(plan, kernel, call, bound)) if checks else (),
-                open_memory=open_memory,
+                memory=tuple(_memory(self._plan, kernel, call, bound)),
+                open_memory=self._open_memory,
             )
         return call.result
 
-    launch.library = library  # type: ignore[attr-defined]
-    return launch
+    def counters(self) -> list[Counters]:
+        """What checks ``banks`` and ``coalesce`` counted in the last launch, by source line."""
+        return self._library.counters()
+
+
+def make_launcher(
+    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
+) -> EmulatedLauncher:
+    """Load emulated kernels, with the checks they were compiled for."""
+    checks = tuple(name for name in binaries[_CHECKS].decode().split(",") if name)
+    library = EmulatedLibrary(binaries[BINARY], binaries[_SOURCE].decode(), checks)
+    return EmulatedLauncher(plan, library)
 
 
 def _memory(

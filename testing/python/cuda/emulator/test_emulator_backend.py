@@ -113,6 +113,17 @@ def test_checks_name_the_line_of_the_program():
     assert f"--> {__file__}:{line}\n   | A[t // 2] = t" in str(error.value)
 
 
+def test_traffic_is_counted_by_the_line_of_the_program():
+    with env.scope(TILELANG_EMULATOR_CHECKS="coalesce,banks"):
+        kernel = scale(128)
+        kernel(torch.randn(128))
+    rows = kernel.adapter.counters()
+    assert {row.space for row in rows} == {"global"}
+    assert all(row.where.startswith(f"{__file__}:") for row in rows)
+    # Two blocks read and write 256 bytes each.
+    assert sum(row.ideal for row in rows) == 2 * 2 * 256 // 32
+
+
 def test_checks_are_part_of_the_key():
     context = create_backend_context(None, execution_backend="emulator")
     plain = EmulatorAdapter.fingerprint(context)

@@ -49,6 +49,11 @@ class EmulatorAdapter(KernelAdapter):
         self._binary = compiler.binary
         return compiler.load(bundle.plan, bundle.binaries, bundle.line_table)
 
+    def counters(self) -> list[Any]:
+        """What the checks of memory traffic counted in the last launch, by source line."""
+        counted: list[Any] = self.func.counters()  # type: ignore[attr-defined]
+        return counted
+
     def export_library(self, path: Path) -> bool:
         """Write the shared library with the emulated kernels."""
         path.write_bytes(self.bundle.binaries[self._binary])
