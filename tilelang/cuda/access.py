@@ -16,9 +16,11 @@ __all__ = ["imported_sources", "operations", "used_variables", "written_buffers"
 _SOURCES = {
     "tl.vec_copy": (1,),
     "tl.cp_async": (1,),
+    "tl.ptx_cp_async": (1,),
     "tl.ldmatrix": (1,),
     "tl.mma": (2, 3),
     "tl.atomic_add_vec": (1,),
+    **{f"tl.ldg{bits}": (0,) for bits in (32, 64, 128, 256)},
 }
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tvm import ir
+from tvm import tirx as T
 
 from tilelang.cuda.print_expr import CudaExpressions
 from tilelang.errors import CodegenError
+from tilelang.ir.dtype import dtype
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.op.atomic import ELEMENT_ATOMIC
 
@@ -29,6 +32,18 @@ class CudaOperations(CudaExpressions):
             "tl.vec_zero": lambda c: self._sized("vec_zero", c.args[1], c.args[:1]),
             "tl.cp_async": self._cp_async,
             "tl.cp_async_wait": lambda c: self._sized("cp_async_wait", c.args[0], []),
+            "tl.ptx_wait_group": lambda c: self._sized("cp_async_wait", c.args[0], []),
+            "tl.ptx_cp_async": self._ptx_cp_async,
+            **{
+                f"tl.ld{space}{32 * n}": partial(self._words, "load_words", n)
+                for space in "gs"
+                for n in (1, 2, 4, 8)
+            },
+            **{
+                f"tl.st{space}{32 * n}": partial(self._words, "store_words", n)
+                for space in "gs"
+                for n in (1, 2, 4, 8)
+            },
             "tl.ldmatrix": self._ldmatrix,
             "tl.mma": self._mma,
             "tl.atomic_add_vec": lambda c: self._sized("atomic_add_vec", c.args[2], c.args[:2]),
@@ -60,6 +75,17 @@ class CudaOperations(CudaExpressions):
         dst, src, size, predicate = node.args
         args = [dst, src] if const_int(predicate) == 1 else [dst, src, predicate]
         return self._sized("cp_async", size, args)
+
+    def _ptx_cp_async(self, node: ir.Call) -> tuple[str, int]:
+        """Its size counts elements of the destination."""
+        dst, src, count, *predicate = node.args
+        element = dst.args[0]
+        kind = dtype_of(element.source if isinstance(element, ir.TensorLoad) else element)
+        size = T.IntImm("int32", _constant(count) * dtype(kind).itemsize)
+        return self._sized("cp_async", size, [dst, src, *predicate])
+
+    def _words(self, name: str, count: int, node: ir.Call) -> tuple[str, int]:
+        return self._sized(name, T.IntImm("int32", count), node.args)
 
     def _ldmatrix(self, node: ir.Call) -> tuple[str, int]:
         dst, src, number, transposed = node.args

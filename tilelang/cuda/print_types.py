@@ -95,6 +95,7 @@ _FUNCTION_HEADERS = {
     **dict.fromkeys(("int4", "uint4", *_MINIFLOATS), "minifloat"),
     "cast_stochastic": "stochastic",
     "rng_state": "rng",
+    **dict.fromkeys(("load_words", "store_words"), "words"),
     "dp4a": "dot",
     "fma_odd": "ieee",
 }  # fmt: skip
@@ -130,6 +131,7 @@ _FUNCTIONS = {
     ("tl.min_nan", ""): "tl::min_nan",
     ("tl.max_nan", ""): "tl::max_nan",
     ("tl.cp_async_commit", ""): "tl::cp_async_commit",
+    ("tl.ptx_commit_group", ""): "tl::cp_async_commit",
 }
 
 #: Numeric operators (``tl.num.<name>``) that C++ writes with a symbol.

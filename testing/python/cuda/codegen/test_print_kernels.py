@@ -332,3 +332,32 @@ def test_masks_of_lanes_are_short(mask, width, text):
         return [store(A, tx, call)]
 
     assert text in source(kernel([A], body))
+
+
+@requires_nvrtc
+def test_explicit_accesses_and_copies_compile():
+    A, B = buffer("A", 4096, "float32"), buffer("B", 4096, "float32")
+    tile = buffer("tile", 1024, "float32", "shared.dyn")
+
+    def op(name, *args, result="void"):
+        return ir.Call(ir.Op.get(f"tl.{name}"), list(args), ret_ty=result)
+
+    def body(bx, tx):
+        word = ir.PrimType("uint32x4")
+        four = op("ldg128", address(A, tx * 4), tx < 16, result=word)
+        shared = op("lds128", address(tile, tx * 4), result=word)
+        return [
+            T.DeclBuffer(tile, data=arena(0, "float32")),
+            T.Evaluate(op("ptx_cp_async", address(tile, tx * 4), address(A, tx * 4),
+                          T.IntImm("int32", 4))),
+            T.Evaluate(op("ptx_commit_group")),
+            T.Evaluate(op("ptx_wait_group", T.IntImm("int32", 0))),
+            T.Evaluate(op("stg128", address(B, tx * 4), four)),
+            T.Evaluate(op("stg32", address(B, tx + 1024), load(A, tx), tx < 8)),
+            T.Evaluate(op("sts128", address(tile, tx * 4), shared)),
+        ]  # fmt: skip
+
+    text = source(kernel([A, B], body))
+    assert "tl::cp_async<16>(&tile[tx * 4], &A[tx * 4]);" in text
+    assert "const float* __restrict__ A" in text
+    compiles(text, ("sm_80", "sm_90a"))
