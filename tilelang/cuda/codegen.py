@@ -52,6 +52,7 @@ class CudaPrinter(CudaOperations):
         super().__init__()
         self._line_directives = line_directives
         self._place_shown: tuple[str, int] | None = None
+        self._in_head = True  # among the declarations a kernel begins with
         self._used: set[ir.Var] = set()
         self._written: set[ir.Var] = set()
         self._may_alias: set[ir.Var] = set()
@@ -77,7 +78,7 @@ class CudaPrinter(CudaOperations):
         self._names = Names([*self._reserved, name])
         self._used, self._written = used_variables(func), written_buffers(func)
         self._may_alias = _overlapping(func)
-        self._place_shown = None
+        self._place_shown, self._in_head = None, True
         self.block = _block(attrs)
         self.analyzer = sym.Analyzer()
         self._assume_sizes(func)
@@ -171,9 +172,10 @@ class CudaPrinter(CudaOperations):
             if length == 0:
                 continue
             kind = _kind(child, length)
-            changes = previous is not None and previous != kind and self._depth == 1
-            if changes or (previous is not None and "block" in (kind, previous)):
+            head_ends = self._in_head and kind != "declaration"
+            if previous is not None and (head_ends or "block" in (kind, previous)):
                 self._lines.insert(start, "")
+            self._in_head = self._in_head and not head_ends
             previous = kind
 
     def _for(self, node: T.For) -> None:
