@@ -12,7 +12,8 @@ from tilelang.interpreter.numbers import dtype_named, from_bits, round_float, to
 from tilelang.ir import intrin
 from tilelang.ir.extremes import larger, smaller
 
-pytestmark = requires_host_compiler
+# NaN and overflow are among the samples.
+pytestmark = [requires_host_compiler, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 _FLOATS = ("float16", "bfloat16")
 _BINARY = {

@@ -9,7 +9,8 @@ from host_headers import CPP_TYPES, agree, build, call, requires_host_compiler, 
 
 from tilelang.interpreter.numbers import cast, dtype_named, from_bits, to_bits
 
-pytestmark = requires_host_compiler
+# NaN and overflow are among the samples.
+pytestmark = [requires_host_compiler, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 _SOURCE = """
 #include <tl/convert.h>
