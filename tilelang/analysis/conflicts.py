@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_visit, structural_walk
+from tvm_ffi import structural_equal, structural_visit, structural_walk
 
 from tilelang.errors import SemanticError
 from tilelang.ir.expr import const_int
 from tilelang.ir.op import ELEMENT_ATOMIC, REDUCER_UPDATE
+from tilelang.layout.check import row_major_keys
 
 __all__ = ["check_parallel_writes"]
 
@@ -92,6 +93,8 @@ def _check_nest(nest: list[T.For], outside: _Outside) -> None:
     sizes = [extent for extent in extents if extent is not None]
     if not 1 < math.prod(sizes) <= _MAX_POINTS:
         return
+    if _is_plain(nest, _accesses(nest[-1].body)):
+        return
     grids = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij")
     points = {loop.loop_var: grid.ravel() for loop, grid in zip(nest, grids, strict=True)}
     # A temporary of the iteration may hold anything: accesses through it are not judged.
@@ -109,20 +112,40 @@ def _check_store(
     tables: list[tuple[_Access, Any]],
     points: dict[ir.Var, np.ndarray],
 ) -> None:
-    _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    repeated = np.flatnonzero(first[inverse] != np.arange(table.shape[1]))
+    reads = [
+        indices
+        for load, indices in tables
+        if not load.is_store and indices is not None and load.buffer.same_as(access.buffer)
+    ]
+    written, *read = row_major_keys(table, *reads)
+    elements, first, inverse = np.unique(written, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(first[inverse] != np.arange(len(written)))
     if repeated.size:
         other = int(repeated[0])
         _report(access, "both write", int(first[inverse[other]]), other, points)
-    by_element = {tuple(column): position for position, column in enumerate(table.T.tolist())}
-    for load, indices in tables:
-        if load.is_store or indices is None or not load.buffer.same_as(access.buffer):
-            continue
-        for position, column in enumerate(indices.T.tolist()):
-            writer = by_element.get(tuple(column))
-            if writer is not None and writer != position:
-                _report(access, "one writes and the other reads", writer, position, points)
+    for keys in read:
+        place = np.minimum(np.searchsorted(elements, keys), len(elements) - 1)
+        meets = (elements[place] == keys) & (first[place] != np.arange(len(keys)))
+        if meets.any():
+            reader = int(np.flatnonzero(meets)[0])
+            writer = int(first[place[reader]])
+            _report(access, "one writes and the other reads", writer, reader, points)
+
+
+def _is_plain(nest: list[T.For], accesses: list[_Access]) -> bool:
+    """Whether every store is at the loop variables themselves, and nothing else is read there."""
+    moving = [loop.loop_var for loop in nest if const_int(loop.extent) != 1]
+    stores = [a for a in accesses if a.is_store]
+    for store in stores:
+        if any(sum(index.same_as(var) for index in store.indices) != 1 for var in moving):
+            return False
+    for access in accesses:
+        for store in stores:
+            if access.buffer.same_as(store.buffer) and not all(
+                structural_equal(a, b) for a, b in zip(access.indices, store.indices, strict=True)
+            ):
+                return False
+    return True
 
 
 def _report(

@@ -12,7 +12,13 @@ from tilelang.layout.fragment import Fragment
 from tilelang.layout.index_expr import IntArray
 from tilelang.layout.layout import Layout
 
-__all__ = ["check_fragment", "check_layout", "is_injective", "require_injective"]
+__all__ = [
+    "check_fragment",
+    "check_layout",
+    "is_injective",
+    "require_injective",
+    "row_major_keys",
+]
 
 
 def is_injective(layout: Layout) -> bool:
@@ -105,7 +111,7 @@ def _collision(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], str] |
             [owners.reshape(1, -1), np.tile(places, (1, layout.replicate_size))]
         )
         elements = np.tile(elements, layout.replicate_size)
-    keys = _row_major(places)
+    (keys,) = row_major_keys(places)
     order = np.lexsort((elements, keys))
     same = (keys[order][1:] == keys[order][:-1]) & (elements[order][1:] != elements[order][:-1])
     if not same.any():
@@ -120,11 +126,12 @@ def _collision(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], str] |
     return first, second, f"place {place}"
 
 
-def _row_major(places: IntArray) -> IntArray:
-    """One integer per column that is equal exactly for equal columns."""
-    low = places.min(axis=1, keepdims=True)
-    extents = (places - low).max(axis=1) + 1
-    keys = np.zeros(places.shape[1], dtype=np.int64)
-    for row, extent in zip(places - low, extents, strict=True):
-        keys = keys * extent + row
+def row_major_keys(*tables: IntArray) -> list[IntArray]:
+    """One integer per column of each table, equal exactly for equal columns of any of them."""
+    low = np.min([table.min(axis=1) for table in tables], axis=0)
+    high = np.max([table.max(axis=1) for table in tables], axis=0)
+    keys = [np.zeros(table.shape[1], dtype=np.int64) for table in tables]
+    for row, (start, end) in enumerate(zip(low, high, strict=True)):
+        for number, table in enumerate(tables):
+            keys[number] = keys[number] * (end - start + 1) + (table[row] - start)
     return keys
