@@ -148,6 +148,8 @@ class Expressions:
 
     def is_index(self, expr: ir.Expr) -> bool:
         """Whether ``expr`` is index arithmetic: made of indices, shapes and constants only."""
+        if type(expr) is prim.IntImm:  # equal to constants of other dtypes, as a key
+            return _is_wide_int(dtype_of(expr))
         found = self._index_memo.get(expr)
         if found is None:
             found = self._index_memo[expr] = self._find_index(expr)
@@ -157,8 +159,6 @@ class Expressions:
         kind = type(expr)
         if kind is ir.Var:
             return expr in self.index_vars
-        if kind is prim.IntImm:
-            return _is_wide_int(dtype_of(expr))
         if kind is prim.Cast:
             return _is_wide_int(dtype_of(expr)) and self.is_index(expr.value)
         if not _is_wide_int(dtype_of(expr)):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tvm import ir
 from tvm import tirx as T
+from tvm.ir import prim
 from tvm_ffi import VisitInterrupt, structural_walk
 
 from tilelang.errors import TileLangError
@@ -36,9 +37,10 @@ class RefContext:
         """The value of a scalar operand, as a number of its dtype; Python ints pass through."""
         if not isinstance(expr, ir.Expr):
             return expr
-        function = self._cache.get(expr)
+        key = (expr, str(expr.ty.dtype)) if isinstance(expr, prim.IntImm) else expr
+        function = self._cache.get(key)
         if function is None:
-            function = self._cache[expr] = self._code.value(expr)
+            function = self._cache[key] = self._code.value(expr)
         return function(self._m)
 
     def dtype(self, region: ir.TensorRegion) -> str:

@@ -53,8 +53,7 @@ def compile_nvrtc(
     _check(library, status)
     try:
         kind = f"compute_{arch.removeprefix('sm_')}" if ptx else arch
-        # Older versions take a generic lambda in a device function for one of the host.
-        arguments = [f"--gpu-architecture={kind}", "--device-as-default-execution-space", *options]
+        arguments = [f"--gpu-architecture={kind}", *options]
         encoded = [argument.encode() for argument in arguments]
         (status,) = library.nvrtcCompileProgram(program, len(encoded), encoded)
         log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)

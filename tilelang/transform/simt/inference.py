@@ -9,7 +9,7 @@ element in the thread that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,11 +18,12 @@ from tvm import ir, sym
 from tilelang.errors import LayoutError
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.op import TileCall
-from tilelang.ir.region import is_full_region
+from tilelang.ir.region import is_full_region, region_extents
 from tilelang.layout import Fragment
 from tilelang.layout.distribution import COPY, Distribution, Part, from_fragment
 from tilelang.transform.simt.access_map import AccessMap, map_access
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits, spread
+from tilelang.transform.simt.effects import binds_an_effect
 from tilelang.transform.simt.nest import Access, Nest, accesses_of
 from tilelang.transform.simt.sites import Sites, in_registers, is_fragment, nest_fragments
 
@@ -263,14 +264,27 @@ def _loop_from_tiles(
 
 
 def _through_reduce(state: _State, call: TileCall) -> bool:
-    src, dst = call.operand("src").source, call.operand("dst").source
-    if not state.is_tile(src) or not state.is_tile(dst):
+    dst = call.operand("dst").source
+    if not state.is_tile(dst) or dst in state.tiles:
         return False
-    tile = state.known(src)
-    if tile is None or dst in state.tiles:
+    tile = _reduced_tile(state, call)
+    if tile is None:
         return False
     state.tiles[dst] = reduced(tile, call.attrs.dim, [int(e) for e in dst.shape])
     return True
+
+
+def _reduced_tile(state: _State, call: TileCall) -> Distribution | None:
+    """The distribution of what a reduction reads: the tile's, or how memory is dealt."""
+    src = call.operand("src")
+    if state.is_tile(src.source):
+        return state.known(src.source)
+    return dealt([const_int(e) or 0 for e in region_extents(src)], state.threads)
+
+
+def dealt(shape: Sequence[int], threads: int) -> Distribution:
+    """How threads share the elements of a reduction's source in memory."""
+    return spread(shape, threads, 1)
 
 
 def reduced(tile: Distribution, dim: int, shape: list[int]) -> Distribution:
@@ -357,6 +371,9 @@ def _check(state: _State) -> None:
         for access, mapping in state.fragments[number]:
             tile = state.known(access.buffer)
             assert loop is not None and tile is not None, "inference decided everything"
+            if loop.copies and access.is_write and binds_an_effect(state.sites.nests[number].body):
+                state.spill(access.buffer, "one thread alone gets the result of an effect")
+                return
             if not _agrees(tile, loop, access, mapping, state.threads):
                 state.spill(_weaker(state, number, access.buffer), _why(access))
                 return
@@ -398,13 +415,15 @@ def _size(buffer: ir.Var) -> int:
 
 def _check_reduce(state: _State, call: TileCall) -> bool:
     src, dst = call.operand("src").source, call.operand("dst").source
-    if not state.is_tile(src) or not state.is_tile(dst):
+    tile = _reduced_tile(state, call)
+    if not state.is_tile(dst) or tile is None:
         return True
-    wanted = reduced(state.tiles[src], call.attrs.dim, [int(e) for e in dst.shape])
+    wanted = reduced(tile, call.attrs.dim, [int(e) for e in dst.shape])
     if state.tiles[dst].written_by(wanted):
         return True
+    movable = state.is_tile(src) and src not in state.strict
     state.spill(
-        src if dst in state.strict and src not in state.strict else dst,
+        src if dst in state.strict and movable else dst,
         "the result of T.reduce is needed in other threads",
     )
     return False

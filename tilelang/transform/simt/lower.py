@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tvm import ir, sym
@@ -17,6 +18,7 @@ from tilelang.layout import Fragment
 from tilelang.layout.distribution import Distribution
 from tilelang.transform.guard_accesses import guard_statement
 from tilelang.transform.simt.barriers import unit
+from tilelang.transform.simt.block_arrays import in_shared_memory, share_block_arrays
 from tilelang.transform.simt.context import SimtContext, Tile, register_array
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits
 from tilelang.transform.simt.inference import MatrixRule, infer_layouts
@@ -78,6 +80,11 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
         If an op has no body here.
     """
     launch = launch_of(func)
+    block_program = not is_thread_program(func)
+    arrays: dict[ir.Var, str] = {}
+    if block_program:
+        body, arrays = share_block_arrays(launch.body)
+        launch = replace(launch, body=body)
     analyzer = _analyzer(func, launch)
     sites = collect_sites(launch.body)
     rule = program.rule(launch.threads) if program.rule is not None else None
@@ -93,7 +100,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
         return storage.get(buffer)
 
     inferred = infer_layouts(sites, launch.threads, rule, layouts, analyzer)
-    moved = {tile: _in_memory(tile) for tile in inferred.spilled}
+    moved = {tile: in_shared_memory(tile) for tile in inferred.spilled}
     body = launch.body
     if moved:
         body = structural_map(body, (ir.Var, lambda v: moved.get(v, v)))
@@ -103,9 +110,8 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
         for buffer, d in inferred.tiles.items()
         if buffer not in inferred.spilled
     }
-    block_program = not is_thread_program(func)
     ctx = SimtContext(launch.threads, launch.thread, tiles, layouts, analyzer)
-    for tile, reason in inferred.spilled.items():
+    for tile, reason in (*arrays.items(), *inferred.spilled.items()):
         ctx.notes.append(f"{tile.name} lives in shared memory: {reason}")
     result = _Rewriter(inferred.nests, ctx, program, block_program).run(body)
     body = T.stmt_seq(*ctx.allocations, result)
@@ -121,13 +127,6 @@ def _registers(tile: ir.Var, distribution: Distribution) -> ir.Var:
     size = distribution.num_slots * dtype_bits(dtype_of(tile)) // 8
     alignment = min(16, size & -size) if size else 0
     return register_array(str(tile.name), distribution.num_slots, dtype_of(tile), alignment)
-
-
-def _in_memory(tile: ir.Var) -> ir.Var:
-    return T.decl_buffer(
-        list(tile.shape), tile.ty.dtype, str(tile.name), scope="shared.dyn", layout=None,
-        data_alignment=16, span=tile.span,
-    )  # fmt: skip
 
 
 def _analyzer(func: T.PrimFunc, launch: Launch) -> sym.Analyzer:

@@ -10,11 +10,12 @@ from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
 from tilelang.ir.expr import const_int, dtype_of
-from tilelang.layout.distribution import Distribution
+from tilelang.layout.distribution import Distribution, Part
 from tilelang.transform.simt.access_map import map_access
 from tilelang.transform.simt.context import SimtContext
 from tilelang.transform.simt.defaults import at_zero, contiguous, uniform, vector_width
 from tilelang.transform.simt.digits import Digits, loop_digits
+from tilelang.transform.simt.effects import effects_when, writes_registers
 from tilelang.transform.simt.nest import Access, Nest
 from tilelang.transform.simt.vector import Place, vectorize
 
@@ -66,8 +67,13 @@ class _Lowered:
         digits = loop_digits(loop, ctx.thread, slots)
         index = [ctx.simplify(_expr(d.value())) for d in digits]
         body = self._body(index, digits)
+        copies = loop.copies
+        if copies and writes_registers(body):
+            body, copies = effects_when(body, self._first_of(copies)), ()
         stmt = vectorize(body, vector, lanes, self._place(vector, lanes), self._is_async())
         stmt = self._guarded(stmt, index, vector, lanes)
+        if copies:
+            stmt = T.IfThenElse(self._first_of(copies), stmt, None, self.nest.root.span)
         return self._loops(stmt, loops)
 
     def _is_async(self) -> bool:
@@ -152,14 +158,20 @@ class _Lowered:
                 condition = T.LT(first, T.const(extent, "int32"))
                 if not ctx.analyzer.can_prove(condition):
                     conditions.append(condition)
-        if loop.copies and _has_effect(self.nest.body):
-            conditions += [T.EQ(_expr(p.of(ctx.thread)), T.const(0, "int32")) for p in loop.copies]
         if not conditions:
             return stmt
         guard = conditions[0]
         for condition in conditions[1:]:
             guard = T.And(guard, condition)
         return T.IfThenElse(guard, stmt, None, self.nest.root.span)
+
+    def _first_of(self, copies: Sequence[Part]) -> ir.Expr:
+        """Whether the thread is the first of those that run the same iteration."""
+        first: Any = None
+        for part in copies:
+            one = T.EQ(_expr(part.of(self.ctx.thread)), T.const(0, "int32"))
+            first = one if first is None else T.And(first, one)
+        return first
 
     def _loops(self, stmt: T.Stmt, loops: Sequence[tuple[ir.Var, int]]) -> T.Stmt:
         count = 1
@@ -218,19 +230,6 @@ def _uses_registers(stmt: Any, ctx: SimtContext) -> bool:
             (T.BufferStore, lambda s: check(s.buffer)),
         ],
     )
-    return bool(found)
-
-
-def _has_effect(body: Any) -> bool:
-    """Whether running an iteration twice differs from running it once."""
-    found: list[Any] = []
-
-    def on_call(call: ir.Call) -> None:
-        name = call.op.name if isinstance(call.op, ir.Op) else ""
-        if name in ("tl.atomic", "tl.reducer_update", "tirx.call_extern") or "print" in name:
-            found.append(call)
-
-    structural_walk(body, (ir.Call, on_call))
     return bool(found)
 
 

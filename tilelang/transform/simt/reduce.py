@@ -17,8 +17,7 @@ from tilelang.layout.distribution import Distribution, Part
 from tilelang.transform.loops import accumulator_dtype, load, store
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext, register_array
-from tilelang.transform.simt.defaults import spread
-from tilelang.transform.simt.inference import reduced
+from tilelang.transform.simt.inference import dealt, reduced
 
 __all__ = ["combine", "lower_reduce", "working_dtype"]
 
@@ -59,7 +58,7 @@ def lower_reduce(call: TileCall, ctx: SimtContext) -> T.Stmt:
     kind = call.attrs.kind.removeprefix("abs")
     nan = call.attrs.nan_propagate and is_float_dtype(dtype_of(src))
     dtype = working_dtype(dtype_of(src), dtype_of(dst))
-    shape = [const_int(e) for e in region_extents(src)]
+    shape = [const_int(e) or 0 for e in region_extents(src)]
     fold = combine(kind, nan)
 
     def element(value: ir.Expr) -> ir.Expr:
@@ -74,7 +73,7 @@ def lower_reduce(call: TileCall, ctx: SimtContext) -> T.Stmt:
             return element(T.BufferLoad(registers, [slot]))
 
     else:
-        source = _deal(shape, dim, ctx)
+        source = dealt(shape, ctx.threads)
 
         def read(slot: Any, at: Sequence[Any]) -> ir.Expr:
             return element(load(src, list(at)))
@@ -94,11 +93,6 @@ def lower_reduce(call: TileCall, ctx: SimtContext) -> T.Stmt:
 
 def _is_plain(stmt: Any) -> bool:
     return isinstance(stmt, (T.AllocBuffer, T.AttrStmt))
-
-
-def _deal(shape: Sequence[int | None], dim: int, ctx: SimtContext) -> Distribution:
-    """A distribution for a source in memory."""
-    return spread([int(e or 0) for e in shape], ctx.threads, 1)
 
 
 def _in_registers(
@@ -189,9 +183,12 @@ def _exchange_lanes(partial: ir.Var, part: Part, fold: Combine) -> T.Stmt:
     while distance < part.stride * part.extent:
         own = T.BufferLoad(partial, [r])
         mask = T.const(intrin.FULL_MASK, "uint32")
-        other = ir.Call(
+        other = T.Var(f"other{distance}", own.ty)
+        exchanged = ir.Call(
             shuffle.op, [own, T.const(distance, "int32"), T.const(32, "int32"), mask], ret_ty=own.ty
         )
+        # Bound, for a fold may name it in a branch that not all lanes take.
+        steps.append(T.Bind(other, exchanged))
         steps.append(T.BufferStore(partial, fold(own, other), [r]))
         distance *= 2
     return T.For(r, 0, size, T.ForKind.UNROLLED, T.stmt_seq(*steps))

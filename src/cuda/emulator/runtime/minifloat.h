@@ -42,6 +42,7 @@ inline uint16_t EncodeHalf(double value) {
   double magnitude = std::fabs(value);
   if (std::isnan(value)) return sign | 0x7fff;
   if (magnitude >= 65520.0) return sign | 0x7c00;
+  if (magnitude == 0.0) return sign;  // has no leading bit
   int exponent;
   std::frexp(magnitude, &exponent);
   // The distance of neighbours: 2^-24 among subnormals, else 11 bits below the leading one.

@@ -1,12 +1,15 @@
 // Single accesses to memory: what the instructions of the device header do.
 #pragma once
 #include <tl/common.h>
+#include <tl/emulator/atomics.h>
 
 namespace tl {
 namespace ptx {
 
-TL_DEVICE void xor_word(unsigned* word, unsigned bits) {
-  __atomic_fetch_xor(word, bits, __ATOMIC_RELAXED);
+TL_DEVICE void store_nibble(uint8_t* byte, int shift, unsigned bits) {
+  tl_emu::AtomicUpdate(
+      byte, [=](uint8_t old) { return uint8_t((old & ~(15u << shift)) | bits << shift); },
+      tl_emu::Order::kRelaxed);
 }
 
 }  // namespace ptx

@@ -42,11 +42,7 @@ TL_DEVICE void store_sub(void* array, int64_t index, T x) {
 // The same in memory that other threads write: the neighbour in the byte is left alone.
 template <class T>
 TL_DEVICE void store_sub_shared(void* array, int64_t index, T x) {
-  uint8_t* const byte = static_cast<uint8_t*>(array) + (index >> 1);
-  const int shift = 4 * int(index & 1);
-  const unsigned change = ((*byte >> shift) ^ x.bits) & 15;  // only this thread writes these bits
-  const int place = int(reinterpret_cast<uintptr_t>(byte) & 3);
-  ptx::xor_word(reinterpret_cast<unsigned*>(byte - place), change << (8 * place + shift));
+  ptx::store_nibble(static_cast<uint8_t*>(array) + (index >> 1), 4 * int(index & 1), x.bits & 15u);
 }
 
 }  // namespace tl

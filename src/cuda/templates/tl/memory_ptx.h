@@ -5,7 +5,13 @@
 namespace tl {
 namespace ptx {
 
-TL_DEVICE void xor_word(unsigned* word, unsigned bits) { atomicXor(word, bits); }
+// Writes four bits of a byte whose others other threads may write meanwhile.
+TL_DEVICE void store_nibble(uint8_t* byte, int shift, unsigned bits) {
+  const unsigned old = *static_cast<volatile uint8_t*>(byte);
+  const unsigned change = ((old >> shift) ^ bits) & 15u;  // only this thread writes these bits
+  const int place = int(reinterpret_cast<uintptr_t>(byte) & 3);
+  atomicXor(reinterpret_cast<unsigned*>(byte - place), change << (8 * place + shift));
+}
 
 }  // namespace ptx
 
