@@ -147,15 +147,20 @@ class Ulp(Comparison):
 
 @dataclass(frozen=True)
 class Sum(Comparison):
-    """Within the rounding of a sum of ``terms`` numbers whose sizes add up to ``magnitude``."""
+    """Within the rounding of a sum of ``terms`` numbers whose sizes add up to ``magnitude``.
+
+    ``inexact`` is the relative error that every term has already.
+    """
 
     terms: int
     magnitude: float
     accumulator: str = "float32"
+    inexact: float = 0.0
 
     def _wrong(self, actual: torch.Tensor, expected: torch.Tensor, dtype: str) -> torch.Tensor:
         # Both sides round.
         allowed = 2 * float(sum_bound(self.terms, self.magnitude, self.accumulator, dtype))
+        allowed += self.inexact * self.magnitude
         a, b = _wide(actual), _wide(expected)
         return ~(((a - b).abs() <= allowed) | (a == b) | (a.isnan() & b.isnan()))
 
@@ -192,6 +197,8 @@ class Cell:
     threads, grid : int
     slow : bool
         Only in the full matrix.
+    on_gpus : Comparison, optional
+        In place of ``compare``, where GPUs are less exact than the interpreter.
     """
 
     op: str
@@ -202,6 +209,7 @@ class Cell:
     threads: int = 128
     grid: int = 1
     slow: bool = False
+    on_gpus: Comparison | None = None
 
     @property
     def label(self) -> str:
@@ -217,11 +225,17 @@ class Cell:
         """Fresh tensors; the same for every execution."""
         return [operand.make(self.seed + i) for i, operand in enumerate(self.operands)]
 
-    def differences(self, actual: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> str:
-        """What is wrong with a result; empty if nothing is."""
+    def differences(
+        self,
+        actual: Iterable[torch.Tensor],
+        expected: Iterable[torch.Tensor],
+        gpu: bool = False,
+    ) -> str:
+        """What is wrong with a result, of GPU code if ``gpu``; empty if nothing is."""
         lines = []
+        compare = (self.on_gpus or self.compare) if gpu else self.compare
         for i, (a, e, o) in enumerate(zip(actual, expected, self.operands, strict=True)):
-            difference = self.compare.difference(a, e, o.dtype)
+            difference = compare.difference(a, e, o.dtype)
             if difference is not None:
                 lines.append(f"{self.label}: operand {i} ({o.dtype}): {difference}")
         return "\n".join(lines)

@@ -106,8 +106,9 @@ def _lane_cells(record: Intrinsic) -> Iterator[Cell]:
             @T.macro
             def body(bx, *tensors, record=record):
                 tx = T.get_thread_binding()
-                tensors[-1][0, tx] = record(*_lane_arguments(record, tensors, tx))
-                if tx % 4 < 2:
+                if _mask_of(record) >> (tx % 32) & 1 == 1:
+                    tensors[-1][0, tx] = record(*_lane_arguments(record, tensors, tx))
+                if tx % 4 < 2 and _mask_of(record) == _FULL:
                     tensors[-1][1, tx] = record(*_lane_arguments(record, tensors, tx))
 
             yield Cell(
@@ -129,6 +130,14 @@ def _lane_arguments(record: Intrinsic, tensors: Any, tx: Any) -> list[Any]:
 
 
 _FULL = 0xFFFFFFFF
+
+
+def _mask_of(record: Intrinsic) -> int:
+    """The lanes that a call names; only they may make it."""
+    fixed = _LANE_CONSTANTS.get(record.name, ())
+    return fixed[-1] if record.name.endswith("_sync") and fixed else _FULL
+
+
 _LANE_CONSTANTS: dict[str, tuple[Any, ...]] = {
     # Lanes that take part in the second call read from such lanes only.
     "shfl_sync": (1, 32, _FULL),

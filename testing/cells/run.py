@@ -17,12 +17,16 @@ from testing.cells.cell import Cell
 from tilelang.env import env
 from tilelang.interpreter import interpret
 
-__all__ = ["batches", "check_cells", "program_of"]
+__all__ = ["EMULATED", "batches", "check_cells", "program_of"]
+
+EMULATED = {"kind": "cuda", "arch": "sm_90a"}
+"""The target whose code the emulator runs."""
 
 _COUNTER = itertools.count()
 _PER_PROGRAM = 16
 # What a C compiler does to a cell is not the point: the cheap level shows what we print.
 _C_FLAGS = ["-O1"]
+_CHECKS = "race,bounds,uninit"
 
 
 def program_of(cells: Sequence[Cell]) -> Any:
@@ -60,10 +64,16 @@ def _execute(program: Any, cells: Sequence[Cell], target: str) -> list[list[torc
     flat = [tensor for group in tensors for tensor in group]
     if target == "interpreter":
         interpret(program, *flat, externs={"fabsf": np.abs})
-    else:
-        flags = _C_FLAGS if target == "c" else None
-        with env.scope(TILELANG_DISABLE_CACHE="1"):
-            tilelang.compile(program, target=target, compile_flags=flags)(*flat)
+        return tensors
+    settings = {"TILELANG_DISABLE_CACHE": "1"}
+    options: dict[str, Any] = {"target": target}
+    if target == "c":
+        options["compile_flags"] = _C_FLAGS
+    elif target == "emulator":
+        options = {"target": EMULATED, "execution_backend": "emulator"}
+        settings["TILELANG_EMULATOR_CHECKS"] = _CHECKS
+    with env.scope(**settings):
+        tilelang.compile(program, **options)(*flat)
     return tensors
 
 
@@ -81,7 +91,7 @@ def check_cells(cells: Sequence[Cell], target: str) -> None:
         expected = _execute(program, group, "interpreter")
         actual = _execute(program, group, target)
         for cell, a, e in zip(group, actual, expected, strict=True):
-            difference = cell.differences(a, e)
+            difference = cell.differences(a, e, gpu=target == "emulator")
             if difference:
                 problems.append(difference)
     assert not problems, "\n".join(problems)

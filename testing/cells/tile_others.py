@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -206,7 +207,10 @@ def _rounded() -> Cell:
         Operand((64, 16), "float32", "unit"),
         Operand((16, 16), "float32", "zero"),
     )
-    return Cell("gemm", "rounded", operands, body, Sum(64, 64 * 8.0))
+    exact = Sum(64, 64 * 8.0)
+    # Matrix instructions take float32 as tfloat32: each factor loses what is below 2^-10.
+    truncated = dataclasses.replace(exact, inexact=2 * 2.0**-10)
+    return Cell("gemm", "rounded", operands, body, exact, on_gpus=truncated)
 
 
 def sparse_gemm_cells() -> Iterator[Cell]:
