@@ -36,6 +36,7 @@ _KERNEL_FLAGS = (
     "-fno-math-errno",
     "-frounding-math",
     "-fsigned-char",
+    "-fstack-clash-protection",  # a frame that is too large meets the page below the stack
 )
 _INSTRUMENTED = ("-fsanitize=thread",)
 _HEADER = "emulator.h"

@@ -23,7 +23,8 @@ void Require(bool condition, const char* message, const void* pc) {
 void Finish(const AsyncCopy& copy) {
   if (copy.read_bytes > 0 && std::memcmp(copy.data, copy.source, copy.read_bytes) != 0) {
     Report("race", "cp.async" + At(copy.pc),
-           ThreadText(*block.current) + ": the source of a cp.async changed while the copy was under way, at " +
+           ThreadText(*block.current) + ": the source of a cp.async changed while the copy was " +
+               "under way, at " +
                At(copy.pc));
   }
   std::memcpy(copy.target, copy.data, copy.bytes);

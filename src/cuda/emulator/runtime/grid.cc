@@ -17,7 +17,8 @@
 namespace tl_emu {
 namespace {
 
-constexpr size_t kStackBytes = 256 * 1024;
+// A thread of a device has up to 512 KiB of local memory. Only pages that are touched cost memory.
+constexpr size_t kStackBytes = 1024 * 1024;
 
 /*! \brief Stacks of the fibers of a block, each with an unmapped page below it. */
 class Stacks {

@@ -87,8 +87,9 @@ std::string DistanceText(const char* at) {
     }
   }
   if (nearest == nullptr) return "at an address that belongs to nothing";
-  std::string where = at < nearest->begin ? " bytes before the start of '" : " bytes behind the end of '";
-  return std::to_string(best) + where + nearest->name + "', which has " +
+  const char* side = at < nearest->begin ? " bytes before the start of '"
+                                         : " bytes behind the end of '";
+  return std::to_string(best) + side + nearest->name + "', which has " +
          std::to_string(nearest->bytes) + " bytes";
 }
 
@@ -138,11 +139,10 @@ void MemoryScope::GuardTensors(const Launch& launch) {
             [](size_t a, size_t b) { return tensors[a].begin < tensors[b].begin; });
   for (size_t i : by_address) {
     char* begin = const_cast<char*>(tensors[i].begin);
-    size_t end = static_cast<size_t>(begin - (guarded_.empty() ? begin : guarded_.back().original)) +
-                 tensors[i].bytes;
-    bool overlaps = !guarded_.empty() && begin < guarded_.back().original + guarded_.back().bytes;
-    if (overlaps) {
-      guarded_.back().bytes = std::max(guarded_.back().bytes, end);
+    Guarded* last = guarded_.empty() ? nullptr : &guarded_.back();
+    if (last != nullptr && begin < last->original + last->bytes) {
+      size_t end = static_cast<size_t>(begin - last->original) + tensors[i].bytes;
+      last->bytes = std::max(last->bytes, end);
     } else {
       guarded_.push_back({begin, tensors[i].bytes, nullptr, nullptr});
     }
@@ -222,8 +222,18 @@ std::string PlaceText(const void* address, size_t offset) {
   auto byte = [at](const char* begin) { return ", byte " + std::to_string(at - begin); };
   if (WholeArena().Contains(at)) return "shared memory" + byte(WholeArena().begin);
   if (StaticShared().Contains(at)) return "static shared memory" + byte(StaticShared().begin);
-  if (const Tensor* tensor = FindTensor(at)) return "'" + std::string(tensor->name) + "'" + byte(tensor->begin);
+  if (const Tensor* tensor = FindTensor(at)) {
+    return "'" + std::string(tensor->name) + "'" + byte(tensor->begin);
+  }
   return "memory";
+}
+
+bool IsStackGuard(const void* address) {
+  return stacks_range.Contains(static_cast<const char*>(address));
+}
+
+bool IsKernelCode(const void* address) {
+  return Image().Contains(static_cast<const char*>(address));
 }
 
 uint32_t CodeOffset(const void* pc) {
@@ -271,7 +281,8 @@ void OnAsyncStart(const AsyncCopy& copy) {
 
 void OnAsyncDone(const AsyncCopy& copy) {
   if (!Checks(kCheckShadow)) return;
-  shadow.FinishAsync({copy.target, copy.bytes, block.current->linear, Access::kWrite, copy.pc, true});
+  shadow.FinishAsync(
+      {copy.target, copy.bytes, block.current->linear, Access::kWrite, copy.pc, true});
 }
 
 void OnMatrixAccess(const Group& group, unsigned count, bool writes) {

@@ -63,6 +63,12 @@ bool IsShared(const void* address);
 /*! \brief `shared memory, byte 128` or `tensor A, byte 4` for `offset` bytes behind an address. */
 std::string PlaceText(const void* address, size_t offset);
 
+/*! \brief Whether the address lies in the unmapped page below the stack of a thread. */
+bool IsStackGuard(const void* address);
+
+/*! \brief Whether the address lies in this shared object. */
+bool IsKernelCode(const void* address);
+
 /*! \brief The offset of a code address in the shared object, and back. */
 uint32_t CodeOffset(const void* pc);
 const void* CodeAddress(uint32_t offset);

@@ -3,6 +3,7 @@
  */
 #include "report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -81,6 +82,6 @@ extern "C" __attribute__((visibility("default"))) size_t tl_emulator_reports(cha
                                                                             size_t capacity) {
   std::string text;
   for (const std::string& report : tl_emu::reports) text += report + "\n";
-  if (buffer != nullptr) std::memcpy(buffer, text.data(), text.size() < capacity ? text.size() : capacity);
+  if (buffer != nullptr) std::memcpy(buffer, text.data(), std::min(text.size(), capacity));
   return text.size();
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "block.h"
+#include "fault.h"
 #include "memory.h"
 #include "report.h"
 #include "scheduler.h"
@@ -144,6 +145,7 @@ int tl_emu_launch(const Launch* launch, void (*body)(const uint64_t*)) {
   kernel_body = body;
   MemoryScope memory(*launch);
   kernel_slots = memory.slots();
+  FaultScope faults;
   RunGrid(*launch, count);
   block.threads.clear();
   std::fflush(stdout);  // what the kernel has printed comes before what the caller prints

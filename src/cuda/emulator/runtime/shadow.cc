@@ -149,8 +149,9 @@ void Shadow::Record(const Touch& touch) {
       }
     }
     // Blocks in turn use the same shared memory: who wrote a byte first is not known then.
-    if (!reported && !interleaved_ && Checks(kCheckUninit) && touch.shared && touch.access == Access::kRead &&
-        cell->write_block != block_ && cell->atomic.access == Access::kNone) {
+    bool checked = Checks(kCheckUninit) && touch.shared && touch.access == Access::kRead;
+    if (checked && !reported && !interleaved_ && cell->write_block != block_ &&
+        cell->atomic.access == Access::kNone) {
       ReportUninitialised(touch, i);
       reported = true;
     }

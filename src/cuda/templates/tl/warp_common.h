@@ -53,7 +53,9 @@ inline __device__ T reduce(T value, Combine combine) {
   const unsigned mask = static_cast<unsigned>(activemask());
   if (mask == 0xffffffffu) {
 #pragma unroll
-    for (int bits = 16; bits > 0; bits /= 2) value = combine(value, shfl_xor(value, bits, 32, mask));
+    for (int bits = 16; bits > 0; bits /= 2) {
+      value = combine(value, shfl_xor(value, bits, 32, mask));
+    }
     return value;
   }
   // Some lanes are missing: collect the others in the order of their lanes.

@@ -133,3 +133,23 @@ def test_sectors_are_counted(index, sectors):
 def test_an_assertion_of_the_kernel_fails():
     with pytest.raises(AssertionError, match="thread 3: assertion failed: t != 3 at kernel.cu:7"):
         run(kernel("assert(t != 3);"), *arrays(), dyn_smem=4)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("*reinterpret_cast<float*>(64 * t) = 1.0f;", "thread 0 accesses address .*no memory"),
+        ("if (t == 5) a[int(1e15 * b[0] + 1e9)] = 1.0f;", "thread 5 accesses address"),
+        ("int z = int(b[t]); if (t > 2) a[t] = 7 / z;", "thread 3 divides an integer by zero"),
+    ],
+)
+def test_faults_of_the_processor_are_reports(body, message):
+    for _ in range(2):  # the process survives, and so does the reporting
+        with pytest.raises(EmulatorError, match=rf"fault: block \(0, 0, 0\), {message}") as error:
+            run(kernel(body), *arrays(), dyn_smem=4)
+        assert "--> kernel.cu:7" in str(error.value)
+
+
+def test_local_arrays_larger_than_a_stack_are_a_report():
+    with pytest.raises(EmulatorError, match="thread 0 needs more than its stack for local arrays"):
+        run(kernel("volatile float x[300000]; x[t] = 1; a[t] = x[t + 1];"), *arrays(), dyn_smem=4)

@@ -23,7 +23,8 @@ template <class... P>
 struct Kernel {
   // The argument words are not memory of the kernel.
   template <void (*kFunction)(P...), size_t... I>
-  __attribute__((no_sanitize("thread"))) static void Unpack(const uint64_t* slots, std::index_sequence<I...>) {
+  __attribute__((no_sanitize("thread"))) static void Unpack(const uint64_t* slots,
+                                                            std::index_sequence<I...>) {
     (void)slots;
     kFunction(Argument<P>(slots[I])...);
   }

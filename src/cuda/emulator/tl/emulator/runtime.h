@@ -32,7 +32,9 @@ enum class WarpOp : uint32_t {
 enum class Vote : uint32_t { kNone, kCount, kAnd, kOr };
 
 /*! \brief Element types of matrix operands. */
-enum class Element : uint8_t { kF16, kBF16, kTF32, kF64, kS8, kU8, kS4, kU4, kE4M3, kE5M2, kF32, kS32 };
+enum class Element : uint8_t {
+  kF16, kBF16, kTF32, kF64, kS8, kU8, kS4, kU4, kE4M3, kE5M2, kF32, kS32,
+};
 
 /*! \brief One matrix instruction: shape and types of D (and C), A and B. */
 struct MmaShape {
