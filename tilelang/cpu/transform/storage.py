@@ -1,4 +1,8 @@
-"""Decide where tiles live: on the stack of the worker, or in its scratch arena."""
+"""Decide where tiles live: on the stack of the worker, or in its scratch arena.
+
+LLVM turns small tiles into registers only on the stack. There, however, TVM aligns nothing beyond
+16 bytes, and vectors of large tiles would cross cache lines.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,12 @@ from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.transform.flatten import TILE_ALIGNMENT
 
-__all__ = ["ARENA_LIMIT", "STACK_LIMIT", "plan_storage"]
+__all__ = ["ARENA_LIMIT", "ARENA_SIZE", "STACK_LIMIT", "plan_storage"]
 
 STACK_LIMIT = 256 * 1024
 """Bytes of tiles kept on the stack; what does not fit goes to the arena, largest first."""
+ARENA_SIZE = 4096
+"""Bytes of a tile that goes to the arena in any case, where it starts on a cache line."""
 ARENA_LIMIT = 2**31
 """Bytes of tiles a block may have: positions in tiles are 32-bit, and every thread has an arena."""
 
@@ -27,7 +33,7 @@ def _bytes(buffer: ir.Var) -> int:
 
 
 def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
-    """Move tiles beyond the stack limit to the arena.
+    """Move large tiles, and tiles beyond the stack limit, to the arena.
 
     Sets the attributes ``tl.scratch`` (the arena's pointer variable, a new last parameter) and
     ``tl.scratch_bytes``.
@@ -55,7 +61,7 @@ def plan_storage(func: T.PrimFunc) -> T.PrimFunc:
     offsets: dict[ir.Var, int] = {}
     used = 0
     for buffer, size in sorted(buffers.items(), key=lambda item: -item[1]):
-        if total <= STACK_LIMIT:
+        if size < ARENA_SIZE and total <= STACK_LIMIT:
             break
         offsets[buffer] = used
         used += -(-size // TILE_ALIGNMENT) * TILE_ALIGNMENT
