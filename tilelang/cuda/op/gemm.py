@@ -9,6 +9,7 @@ from tvm import ir
 from tvm import tirx as T
 
 from tilelang.cuda.op.gemm_plan import GemmPlan, plan_gemm
+from tilelang.ir import intrin
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.intrin import simt
 from tilelang.ir.op import TileCall
@@ -177,7 +178,8 @@ class _Gemm:
         region = self.call.operand(name)
         elements = step.a_elements if name == "A" else step.b_elements
         tiles = plan.m_tiles if name == "A" else plan.n_tiles
-        if ctx.is_tile(region.source):
+        rounded = step.a == "tf32"
+        if ctx.is_tile(region.source) and not rounded:
             registers = ctx.tile(region.source).registers
             return (
                 lambda i: _address(registers, (i * plan.k_tiles + ki) * elements),
@@ -185,8 +187,19 @@ class _Gemm:
             )
         dtype = dtype_of(region)
         registers = register_array(name.lower() + "_frag", tiles * elements, dtype, 16)
-        load = self._by_ldmatrix(name, registers, ki) or self._by_element(name, registers, ki)
-        return lambda i: _address(registers, i * elements), [T.AllocBuffer(registers), load]
+        steps: list[T.Stmt] = [T.AllocBuffer(registers)]
+        if ctx.is_tile(region.source):
+            own = ctx.tile(region.source).registers
+            at = lambda i, r: T.BufferLoad(own, [(i * plan.k_tiles + ki) * elements + r])  # noqa: E731
+            steps.append(_rounded(registers, tiles, elements, at))
+        else:
+            steps.append(
+                self._by_ldmatrix(name, registers, ki) or self._by_element(name, registers, ki)
+            )
+            if rounded:
+                at = lambda i, r: T.BufferLoad(registers, [i * elements + r])  # noqa: E731
+                steps.append(_rounded(registers, tiles, elements, at))
+        return lambda i: _address(registers, i * elements), steps
 
     def _transposed(self, name: str) -> bool:
         """Whether k is not the operand's last dimension."""
@@ -292,6 +305,20 @@ class _Gemm:
         value = load_element(region, self._lead(region, at))
         put = T.BufferStore(registers, value, [ctx.simplify(slot)])
         return _unrolled(list(reversed(loops)), put)
+
+
+def _rounded(
+    registers: ir.Var, tiles: int, elements: int, source: Callable[[Any, Any], ir.Expr]
+) -> T.Stmt:
+    """``registers[i * elements + r]`` = ``source(i, r)`` to the nearest tf32.
+
+    The instruction itself would drop the low bits.
+    """
+    i, r = T.Var("i", "int32"), T.Var("r", "int32")
+    value = source(i, r)
+    nearest = ir.Call(intrin.get("round_tfloat32").op, [value], ret_ty=value.ty)
+    put = T.BufferStore(registers, nearest, [i * elements + r])
+    return _unrolled([(i, tiles), (r, elements)], put)
 
 
 def _expr(value: Any) -> ir.Expr:

@@ -21,10 +21,23 @@ _NAMES = {
     "float64": "f64",
     "int8": "s8",
     "uint8": "u8",
+    "int4": "s4",
+    "uint4": "u4",
     "float8_e4m3fn": "e4m3",
     "float8_e5m2": "e5m2",
 }
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
+_BITS = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f64": 64,
+    "s8": 8,
+    "u8": 8,
+    "s4": 4,
+    "u4": 4,
+    "e4m3": 8,
+    "e5m2": 8,
+}
 
 
 @dataclass(frozen=True)
@@ -201,7 +214,7 @@ def plan_gemm(call: TileCall, threads: int, arch: int) -> tuple[GemmPlan | None,
 
 def _accumulators(a: str, c: str) -> tuple[str, str] | None:
     """The accumulator of the instruction: its PTX and IR names; narrow results use a wider one."""
-    if a in ("s8", "u8"):
+    if a in ("s8", "u8", "s4", "u4"):
         return ("s32", "int32") if c == "int32" else None
     if a == "f64":
         return ("f64", "float64") if c == "float64" else None
@@ -214,6 +227,8 @@ def _shapes(a: str, arch: int) -> list[tuple[int, int, int]]:
     """Instruction shapes for an operand dtype, largest k first."""
     if a == "f16":
         return [(16, 8, 16), (16, 8, 8)] if arch >= 80 else [(16, 8, 8)]
+    if a in ("s4", "u4"):
+        return [(16, 8, 64), (16, 8, 32)] if arch >= 80 else [(8, 8, 32)]
     if arch < 80:
         return [(8, 8, 16)] if a in ("s8", "u8") else []
     if a == "bf16":

@@ -58,7 +58,7 @@ def _reads_rows(call: TileCall, name: str) -> bool:
     """Whether ``ldmatrix`` can read the operand, so that a swizzle of 16-byte pieces helps."""
     bits = dtype_bits(dtype_of(call.operand(name)))
     turned = call.attrs.transpose_A if name == "A" else not call.attrs.transpose_B
-    return bits == 16 or (bits in (8, 32) and not turned)
+    return bits == 16 or (bits in (4, 8, 32) and not turned)
 
 
 def _swizzled(buffer: ir.Var) -> Layout | None:

@@ -110,11 +110,7 @@ TL_DEVICE float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 TL_DEVICE double fma(double x, double y, double z) { return ::fma(x, y, z); }
 
 // The nearest value with 10 mantissa bits, halves away from zero.
-TL_DEVICE float round_tfloat32(float x) {
-  const unsigned bits = bit_cast<unsigned>(x);
-  if ((bits & 0x7f800000u) == 0x7f800000u) return x;
-  return bit_cast<float>((bits + 0x1000u) & 0xffffe000u);
-}
+TL_DEVICE float round_tfloat32(float x) { return ptx::round_tfloat32(x); }
 template <class T>
 TL_DEVICE float round_tfloat32(T x) {
   return round_tfloat32(float(x));

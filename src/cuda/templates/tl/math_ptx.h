@@ -14,5 +14,17 @@ TL_DEVICE float rcp_approx(float x) {
   return y;
 }
 
+TL_DEVICE float round_tfloat32(float x) {
+#if __CUDA_ARCH__ >= 800
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bit_cast<float>(bits);
+#else
+  const unsigned bits = bit_cast<unsigned>(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return x;
+  return bit_cast<float>((bits + 0x1000u) & 0xffffe000u);
+#endif
+}
+
 }  // namespace ptx
 }  // namespace tl
