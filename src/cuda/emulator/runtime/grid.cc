@@ -19,17 +19,18 @@ namespace {
 
 // A thread of a device has up to 512 KiB of local memory. Only pages that are touched cost memory.
 constexpr size_t kStackBytes = 1024 * 1024;
+constexpr size_t kGuardedBlocks = 8;
 
-/*! \brief Stacks of the fibers of a block, each with an unmapped page below it. */
+/*! \brief Stacks of the fibers of a block, each with an unmapped page below it if guarded. */
 class Stacks {
  public:
-  explicit Stacks(size_t count) : bytes_(count * kStackBytes) {
+  Stacks(size_t count, bool guarded) : bytes_(count * kStackBytes) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
     base_ = static_cast<char*>(memory);
     page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    for (size_t i = 0; i < count; ++i) mprotect(base_ + i * kStackBytes, page_, PROT_NONE);
+    for (size_t i = 0; guarded && i < count; ++i) mprotect(base_ + i * kStackBytes, page_, PROT_NONE);
   }
   ~Stacks() {
     if (base_ != nullptr) munmap(base_, bytes_);
@@ -120,7 +121,8 @@ class Grid {
 
   bool MakeStacks() {
     if (stacks_) return true;
-    stacks_.reset(new Stacks(threads_));
+    // A process has a limited number of mappings, and each guard makes two of one.
+    stacks_.reset(new Stacks(threads_, parked_.size() < kGuardedBlocks));
     if (!stacks_->valid()) {
       Report("launch", "", "out of memory for the stacks of " + std::to_string(threads_) +
                                " threads");

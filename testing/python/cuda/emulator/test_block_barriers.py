@@ -194,6 +194,20 @@ def test_all_blocks_meet_at_a_barrier_of_the_grid(checks):
     assert (out == 3 * ((blocks + 1) % 5) + 3).all()
 
 
+def test_many_blocks_meet():
+    source = """
+    #include <tl/sync.h>
+    extern "C" __global__ void kernel(int* out) {
+      atomicAdd(out, 1);
+      tl::sync_grid();
+      out[1 + blockIdx.x * blockDim.x + threadIdx.x] = out[0];
+    }
+    """
+    out = np.zeros(1 + 200 * 256, np.int32)
+    run(source, out, block=256, grid=200)
+    assert (out == 200 * 256).all()
+
+
 def test_a_block_that_misses_the_barrier_of_the_grid_is_a_deadlock():
     source = """
     #include <tl/sync.h>
