@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -108,9 +109,10 @@ def _memory(
 ) -> Iterator[Memory]:
     for slot, (ref, address) in enumerate(zip(kernel.args, bound.slots, strict=True)):
         if ref.source == "workspace":
-            tensor = call.workspaces[ref.index]
-            size = tensor.shape[0] * DataType(str(tensor.dtype)).bits // 8
-            yield Memory(slot, f"workspace {ref.index}", address, int(size))
+            workspace = plan.workspaces[ref.index]
+            shape = [evaluate(extent, call.symbols) for extent in workspace.shape]
+            size = _bytes_of(math.prod(shape), workspace.dtype)
+            yield Memory(slot, f"workspace {ref.index}", address, size)
         elif ref.source == "param" and plan.params[ref.index].kind == "tensor" and address:
             param = plan.params[ref.index]
             yield Memory(slot, param.name, address, _span_bytes(param, call.symbols))
@@ -128,5 +130,9 @@ def _span_bytes(param: Param, symbols: Sequence[int]) -> int:
     else:
         strides = [evaluate(stride, symbols) for stride in param.strides]
     last = sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    dtype = DataType(param.dtype)
-    return ((last + 1) * int(dtype.bits) * int(dtype.lanes) + 7) // 8
+    return _bytes_of(last + 1, param.dtype)
+
+
+def _bytes_of(elements: int, name: str) -> int:
+    dtype = DataType(name)
+    return (elements * int(dtype.bits) * int(dtype.lanes) + 7) // 8

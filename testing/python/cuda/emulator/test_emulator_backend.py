@@ -10,6 +10,7 @@ import torch
 import tilelang
 import tilelang.language as T
 from tilelang.backend import create_backend_context
+from tilelang.cuda.emulator import compile_source, make_launcher
 from tilelang.env import env
 from tilelang.errors import ArgumentValueError, DeviceCompileError, EmulatorError, EnvVarError
 from tilelang.jit.adapter.emulator import EmulatorAdapter
@@ -142,3 +143,38 @@ def test_a_missing_compiler_is_named(tmp_path):
     message = r"the C\+\+ compiler cannot be run"
     with env.scope(CXX=str(tmp_path / "none")), pytest.raises(DeviceCompileError, match=message):
         scale(33)
+
+
+def through_a_workspace(dtype):
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), dtype), B: T.Tensor((n,), dtype)):
+        kept = T.alloc_global((n,), dtype)
+        with T.Kernel(1, threads=1):
+            T.copy(A, kept)
+            T.copy(kept, B)
+
+    return tilelang.compile(main, out_idx=-1, execution_backend="emulator")
+
+
+OVERRUN = """
+extern "C" __global__ void main_kernel(const {0}* A, {0}* B, {0}* kept, const int n) {{
+  kept[n] = A[0];
+}}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("float16", "unsigned short"), ("bool", "bool")])
+def test_a_workspace_is_as_large_as_its_dtype_and_size_say(dtype, name):
+    kernel = through_a_workspace(dtype)
+    given = torch.randint(0, 2, (70,)).to(T.dtype(dtype).as_torch())
+    assert torch.equal(kernel(given), given)
+    plan = kernel.adapter.bundle.plan
+    sources = [arg.source for arg in plan.kernels[0].args]
+    assert sources == ["param", "param", "workspace", "symbol"]
+    with env.scope(TILELANG_EMULATOR_CHECKS="bounds"):
+        binaries = compile_source(OVERRUN.format(name), kernel.target, [], {})
+    overrun = make_launcher(plan, binaries, {})
+    with pytest.raises(EmulatorError, match="0 bytes behind the end of 'workspace 0'"):
+        overrun(given)
