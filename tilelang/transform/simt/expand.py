@@ -7,7 +7,7 @@ from typing import Any
 from tvm import tirx as T
 from tvm_ffi import structural_map
 
-from tilelang.ir.op import TileCall
+from tilelang.ir.op import REDUCER_INIT, TileCall
 from tilelang.transform import elementwise
 
 __all__ = ["ELEMENTWISE", "expand_elementwise"]
@@ -17,9 +17,7 @@ ELEMENTWISE: dict[str, Any] = {
     "atomic": elementwise.lower_atomic,
     "copy": elementwise.lower_copy,
     "fill": elementwise.lower_fill,
-    "finalize_reducer": elementwise.lower_finalize_reducer,
     "im2col": elementwise.lower_im2col,
-    "reducer_init": elementwise.lower_reducer_init,
     "transpose": elementwise.lower_transpose,
 }
 
@@ -33,12 +31,25 @@ def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
 
     def expand(stmt: T.Evaluate) -> T.Stmt:
         call = TileCall.of(stmt)
+        if call is not None and call.name == "reducer_init":
+            return _with_bound_start(stmt, call)
         if call is None or call.name not in ELEMENTWISE:
             return stmt
         nest = ELEMENTWISE[call.name](call, None)
         return _with_notes(nest, call) if call.name == "copy" else nest
 
     return func.with_body(structural_map(func.body, (T.Evaluate, expand)))
+
+
+def _with_bound_start(stmt: T.Evaluate, call: TileCall) -> T.Stmt:
+    """Evaluate the start value before: it may read tiles, which the op itself does not."""
+    start = call.get("start")
+    if start is None or isinstance(start, (T.IntImm, T.FloatImm)):
+        return stmt
+    once = T.Var("start", start.ty)
+    attrs = {"kind": call.attrs.kind, "batch": call.attrs.batch}
+    opened = REDUCER_INIT.call(call.span, attrs, reducer=call.operand("reducer"), start=once)
+    return T.SeqStmt([T.Bind(once, start, call.span), opened], call.span)
 
 
 def _with_notes(nest: T.Stmt, call: TileCall) -> T.Stmt:

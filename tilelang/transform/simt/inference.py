@@ -25,6 +25,7 @@ from tilelang.transform.simt.access_map import AccessMap, map_access
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits, spread
 from tilelang.transform.simt.effects import binds_an_effect
 from tilelang.transform.simt.nest import Access, Nest, accesses_of
+from tilelang.transform.simt.reducer_sites import of_all_threads, readable_reducers
 from tilelang.transform.simt.sites import Sites, in_registers, is_fragment, nest_fragments
 
 __all__ = ["Inferred", "MatrixRule", "infer_layouts"]
@@ -133,17 +134,15 @@ def _born_in_memory(sites: Sites) -> dict[ir.Var, str]:
         if in_registers(buffer):
             found.setdefault(buffer, reason)
 
+    for reducer in readable_reducers(sites):
+        add(reducer, "its elements are read")
     for nest in sites.nests:
         for access in nest_fragments(nest):
-            if not is_fragment(access.buffer):
-                add(access.buffer, "every thread contributes to a reducer")
-            elif nest.shape is None:
+            if nest.shape is None:
                 add(access.buffer, "a loop over it has no constant extent")
     for call in sites.calls:
         for name, region in _regions(call).items():
-            if not is_fragment(region.source):
-                add(region.source, "every thread contributes to a reducer")
-            elif call.name not in ("gemm", "reduce"):
+            if call.name not in ("gemm", "reduce", "reducer_init", "finalize_reducer"):
                 add(region.source, f"T.{call.name} works on shared memory")
             elif not is_full_region(region):
                 add(region.source, f"T.{call.name} uses a part of it as {name}")
@@ -211,6 +210,8 @@ def _propagate(state: _State) -> None:
         for call in state.sites.calls:
             if call.name == "reduce":
                 changed |= _through_reduce(state, call)
+            elif call.name == "finalize_reducer":
+                changed |= _through_finalize(state, call)
 
 
 def _through_nest(state: _State, number: int, nest: Nest) -> bool:
@@ -229,6 +230,8 @@ def _through_nest(state: _State, number: int, nest: Nest) -> bool:
         if access.buffer in state.tiles or mapping is None:
             continue
         tile = mapping.tile_of(loop)
+        if tile is not None and not is_fragment(access.buffer):
+            tile = of_all_threads(tile, state.threads)
         if tile is not None:
             state.tiles[access.buffer] = tile
             changed = True
@@ -250,7 +253,7 @@ def _loop_from_tiles(
     best: tuple[tuple[Any, ...], Distribution] | None = None
     for access, mapping in pairs:
         tile = state.known(access.buffer)
-        if tile is None or mapping is None:
+        if tile is None or mapping is None or not is_fragment(access.buffer):
             continue
         complete = sum(1 for a in mapping.axes if extents[a] > 1) == moving
         owners = sum(1 for p in tile.threads if p.axis != COPY)
@@ -285,6 +288,22 @@ def _reduced_tile(state: _State, call: TileCall) -> Distribution | None:
 def dealt(shape: Sequence[int], threads: int) -> Distribution:
     """How threads share the elements of a reduction's source in memory."""
     return spread(shape, threads, 1)
+
+
+def _through_finalize(state: _State, call: TileCall) -> bool:
+    """The result lies where the contributions are: every thread that made some gets the total."""
+    reducer, dst = call.operand("reducer").source, call.get("dst")
+    if dst is None or not state.is_tile(reducer) or not state.is_tile(dst.source):
+        return False
+    tile = state.known(reducer)
+    if tile is None or dst.source in state.tiles or not _same_shape(reducer, dst.source):
+        return False
+    state.tiles[dst.source] = tile
+    return True
+
+
+def _same_shape(a: ir.Var, b: ir.Var) -> bool:
+    return [const_int(e) for e in a.shape] == [const_int(e) for e in b.shape]
 
 
 def reduced(tile: Distribution, dim: int, shape: list[int]) -> Distribution:
@@ -380,6 +399,8 @@ def _check(state: _State) -> None:
     for call in state.sites.calls:
         if call.name == "reduce" and not _check_reduce(state, call):
             return
+        if call.name == "finalize_reducer" and not _check_finalize(state, call):
+            return
 
 
 def _agrees(
@@ -411,6 +432,16 @@ def _size(buffer: ir.Var) -> int:
     for extent in buffer.shape:
         total *= int(extent)
     return total
+
+
+def _check_finalize(state: _State, call: TileCall) -> bool:
+    reducer, dst = call.operand("reducer").source, call.get("dst")
+    if dst is None or not state.is_tile(reducer) or not state.is_tile(dst.source):
+        return True
+    tile = state.tiles[reducer]
+    if _same_shape(reducer, dst.source) and state.tiles[dst.source].written_by(tile):
+        return True
+    return not state.spill(reducer, "its result is needed in other threads")
 
 
 def _check_reduce(state: _State, call: TileCall) -> bool:

@@ -27,7 +27,7 @@ from tilelang.transform.simt.nest import nest_of
 from tilelang.transform.simt.once import once, once_for_all, runs_once
 from tilelang.transform.simt.output import lower_print, prints_tile
 from tilelang.transform.simt.parallel import lower_nest
-from tilelang.transform.simt.reducer import update_atomically
+from tilelang.transform.simt.reducer import contribute, update_atomically
 from tilelang.transform.simt.sites import Sites, collect_sites
 from tilelang.transform.simt.views import view_layouts
 from tilelang.transform.thread_use import is_thread_program
@@ -177,7 +177,7 @@ class _Rewriter:
         decided = next(self.nests)
         if decided is None and nest.shape is not None:
             decided = default_distribution(nest, ctx.threads, ctx.layouts, ctx.analyzer)
-        body = unit(lower_nest(nest, decided, ctx), loop.span)
+        body = unit(contribute(lower_nest(nest, decided, ctx)), loop.span)
         if const_int(nest.note("tl.async")) == 1:
             return T.SeqStmt([body, simt.call("cp_async_commit", span=loop.span)])
         return body

@@ -19,7 +19,15 @@ from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext, register_array
 from tilelang.transform.simt.inference import dealt, reduced
 
-__all__ = ["combine", "lower_reduce", "working_dtype"]
+__all__ = [
+    "across",
+    "combine",
+    "exchange_lanes",
+    "exchange_warps",
+    "inside",
+    "lower_reduce",
+    "working_dtype",
+]
 
 Combine = Callable[[ir.Expr, ir.Expr], ir.Expr]
 
@@ -83,10 +91,10 @@ def lower_reduce(call: TileCall, ctx: SimtContext) -> T.Stmt:
     steps: list[T.Stmt] = [T.AllocBuffer(partial)]
     start = identity(kind, dtype)
     steps.append(_in_registers(source, dim, partial, start, fold, read, ctx))
-    lanes, warps = _across(source, dim, ctx)
-    steps += [_exchange_lanes(partial, part, fold) for part in lanes]
+    lanes, warps = across(source, dim, ctx)
+    steps += [exchange_lanes(partial, part, fold) for part in lanes]
     if warps:
-        steps += _exchange_warps(partial, source, result, warps, fold, dim, ctx)
+        steps += exchange_warps(partial, source, result, warps, fold, dim, ctx)
     steps.append(_finish(call, result, partial, fold, dtype, ctx))
     return T.stmt_seq(*[s if _is_plain(s) else unit(s, span) for s in steps])
 
@@ -123,7 +131,7 @@ def _in_registers(
     slot, target = ctx.simplify(slot), ctx.simplify(target)
     old = T.BufferLoad(partial, [target])
     update: T.Stmt = T.BufferStore(partial, fold(old, read(slot, at)), [target])
-    guard = _inside(source, at, ctx)
+    guard = inside(source, at, ctx)
     if guard is not None:
         update = T.IfThenElse(guard, update, None)
     for part in along:
@@ -138,7 +146,7 @@ def _expr(value: Any) -> ir.Expr:
     return value if isinstance(value, ir.Expr) else T.const(int(value), "int32")
 
 
-def _inside(tile: Distribution, at: Sequence[Any], ctx: SimtContext) -> Any | None:
+def inside(tile: Distribution, at: Sequence[Any], ctx: SimtContext) -> Any | None:
     """Whether the thread and its slot hold an element at all; None if they always do."""
     guard: Any = None
     conditions = [
@@ -153,7 +161,7 @@ def _inside(tile: Distribution, at: Sequence[Any], ctx: SimtContext) -> Any | No
     return guard
 
 
-def _across(source: Distribution, dim: int, ctx: SimtContext) -> tuple[list[Part], list[Part]]:
+def across(source: Distribution, dim: int, ctx: SimtContext) -> tuple[list[Part], list[Part]]:
     """The thread digits along ``dim``: those a warp can exchange, and the others."""
     lanes, warps = [], []
     whole_warps = ctx.threads % ctx.warp_size == 0
@@ -173,7 +181,7 @@ def _across(source: Distribution, dim: int, ctx: SimtContext) -> tuple[list[Part
     return lanes, warps
 
 
-def _exchange_lanes(partial: ir.Var, part: Part, fold: Combine) -> T.Stmt:
+def exchange_lanes(partial: ir.Var, part: Part, fold: Combine) -> T.Stmt:
     """A butterfly over one digit of the lane number."""
     steps: list[T.Stmt] = []
     size = const_int(partial.shape[0]) or 1
@@ -194,7 +202,7 @@ def _exchange_lanes(partial: ir.Var, part: Part, fold: Combine) -> T.Stmt:
     return T.For(r, 0, size, T.ForKind.UNROLLED, T.stmt_seq(*steps))
 
 
-def _exchange_warps(
+def exchange_warps(
     partial: ir.Var,
     source: Distribution,
     result: Distribution,
@@ -308,7 +316,7 @@ def _to_memory(
         slot = slot + var * part.stride
     new = T.BufferLoad(partial, [ctx.simplify(slot)])
     write: T.Stmt = store(dst, offsets, stored(load(dst, offsets), new), call.span)
-    guard = _inside(result, at, ctx)
+    guard = inside(result, at, ctx)
     for part in result.copies:
         first = T.EQ(_expr(part.of(ctx.thread)), T.const(0, "int32"))
         guard = first if guard is None else T.And(guard, first)

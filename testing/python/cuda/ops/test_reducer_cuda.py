@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emulated_ops import compiles, emulate
+from emulated_ops import compiles, emulate, source_of
 
 import tilelang.language as T
 
@@ -110,3 +110,54 @@ def test_the_older_style():
 
     a = torch.randn(32, 16)
     assert torch.equal(emulate(program, a), a.amax(0) * 2)
+
+
+def test_partial_results_stay_in_registers():
+    assert "atomic" not in source_of(rows("sum", "float32", 128))
+
+
+@pytest.mark.parametrize("threads", [32, 80, 128])
+def test_loops_that_deal_their_iterations_differently(threads):
+    @T.prim_func
+    def program(
+        A: T.Tensor((16, 64), "int32"),
+        C: T.Tensor((16, 6), "int32"),
+        B: T.Tensor((16,), "int32"),
+    ):
+        with T.Kernel(1, threads=threads):
+            total = T.alloc_reducer((16,), "int32", op="sum")
+            T.reducer_init(total, 5)
+            for i, j in T.Parallel(16, 64):
+                T.reducer_update(total[i], A[i, j])
+            for j, i in T.Parallel(6, 16):
+                T.reducer_update(total[i], C[i, j])
+            for i in T.Parallel(16):
+                T.reducer_update(total[15 - i], i)
+            T.finalize_reducer(total, B)
+
+    a = torch.randint(-99, 99, (16, 64), dtype=torch.int32)
+    c = torch.randint(-99, 99, (16, 6), dtype=torch.int32)
+    expected = a.sum(1) + c.sum(1) + 5 + torch.arange(15, -1, -1)
+    assert torch.equal(emulate(program, a, c), expected.int())
+
+
+@pytest.mark.parametrize("threads", [48, 128])
+def test_a_scalar_from_loops_of_different_size(threads):
+    @T.prim_func
+    def program(
+        A: T.Tensor((16,), "int32"),
+        C: T.Tensor((1000,), "int32"),
+        B: T.Tensor((1,), "int32"),
+    ):
+        with T.Kernel(1, threads=threads):
+            total = T.alloc_reducer((1,), "int32", op="sum")
+            T.reducer_init(total, A[3])
+            for i in T.Parallel(16):
+                T.reducer_update(total[0], A[i])
+            for i in T.Parallel(1000):
+                T.reducer_update(total[0], C[i])
+            T.finalize_reducer(total, B)
+
+    a = torch.randint(-99, 99, (16,), dtype=torch.int32)
+    c = torch.randint(-99, 99, (1000,), dtype=torch.int32)
+    assert emulate(program, a, c).item() == a.sum() + c.sum() + a[3]
