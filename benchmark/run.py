@@ -21,6 +21,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _SUITES = {
     "import": "benchmark.suites.imports:run",
     "compile": "benchmark.suites.compile_time:run",
+    "cuda-compile": "benchmark.suites.cuda_compile:run",
     "calls": "benchmark.suites.calls:run",
     "gemm": "benchmark.suites.kernels:gemm_float32",
     "gemm-bf16": "benchmark.suites.kernels:gemm_bfloat16",
