@@ -1,4 +1,4 @@
-"""Fuzz for a while: ``python -m testing.fuzz --seconds 120 --seed 7``.
+"""Fuzz for a while: ``python -m testing.fuzz --seconds 120 --seed 7 --ways interpreter cuda``.
 
 A failure is shrunk and written to ``testing/fuzz/corpus`` as a program that the tests then repeat.
 The program that is running is kept in ``--current``, in case it takes the process down.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from testing.fuzz.execute import check
+from testing.fuzz.execute import WAYS, check
 from testing.fuzz.program import Program, render
 from testing.fuzz.programs import FAMILIES, programs
 
@@ -74,12 +74,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--examples", type=int, default=50, help="programs a batch")
     parser.add_argument("--family", choices=["all", *FAMILIES], default="all")
-    parser.add_argument("--with-c", action="store_true", help="also run every program as C")
+    parser.add_argument(
+        "--ways", nargs="+", choices=list(WAYS), default=["interpreter", "llvm"],
+        help="executions; the first is what the others are compared with",
+    )  # fmt: skip
     parser.add_argument("--shrink-seconds", type=float, default=60)
     parser.add_argument("--keep", type=Path, default=CORPUS, help="folder for failures")
     parser.add_argument("--current", type=Path, help="file for the program that is running")
     args = parser.parse_args()
-    ways = ("interpreter", "llvm", "c") if args.with_c else ("interpreter", "llvm")
     count = 0
 
     def run(source: str) -> None:
@@ -87,7 +89,7 @@ def main() -> int:
         count += 1
         if args.current is not None:
             args.current.write_text(source)
-        check(source, ways)
+        check(source, args.ways)
 
     end, batches, failures = time.monotonic() + args.seconds, 0, 0
     while time.monotonic() < end:

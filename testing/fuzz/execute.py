@@ -11,8 +11,9 @@ import importlib.util
 import itertools
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,25 @@ import tilelang.language as T
 from tilelang.env import env
 from tilelang.ir.expr import const_int, is_buffer
 
-__all__ = ["Case", "Mismatch", "check", "compare", "execute", "load_source"]
+__all__ = ["WAYS", "Case", "Mismatch", "check", "compare", "execute", "load_source"]
 
 Results = dict[str, np.ndarray]
 
+WAYS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "interpreter": {},
+        "llvm": {"target": "llvm"},
+        "c": {"target": "c"},
+        "cuda": {"target": {"kind": "cuda", "arch": "sm_90a"}, "execution_backend": "emulator"},
+    }
+)
+"""Executions by name, with the options of the compiler; CUDA code runs in the emulator."""
+
 _COUNTER = itertools.count()
+_CHECKS = "race,bounds,uninit"
 _BORDER = 2048  # elements on each side of a tensor
 _BORDER_VALUE = 99
+_ALIGNED = 16  # elements; of every dtype at least as many bytes
 _SPARSE = 2**24  # elements beyond which what lies between those of a tensor is not looked at
 _SPECIAL = (float("nan"), float("inf"), float("-inf"))
 
@@ -156,12 +169,12 @@ def _comparable(tensor: torch.Tensor) -> np.ndarray:
 
 
 def execute(case: Case, how: str) -> list[Results]:
-    """What every call leaves under ``how``: ``"interpreter"``, ``"llvm"`` or ``"c"``."""
+    """What every call leaves under ``how``, one of :data:`WAYS`."""
     kernel: Any = None
     if how != "interpreter":
         # The cache would answer for passes that were changed, and fill with one-time programs.
-        with env.scope(TILELANG_DISABLE_CACHE="1"):
-            kernel = tilelang.compile(case.main, target=how)
+        with env.scope(TILELANG_DISABLE_CACHE="1", TILELANG_EMULATOR_CHECKS=_CHECKS):
+            kernel = tilelang.compile(case.main, **WAYS[how])
     results = []
     for call in case.calls:
         arguments = _Arguments(case, call)
@@ -198,6 +211,8 @@ def check(source: str, ways: Iterable[str] = ("interpreter", "llvm")) -> None:
     """
     case = load_source(source)
     first, *others = ways
+    if "cuda" in others:  # which refuses tensors that its wide accesses cannot reach
+        case = replace(case, offset=_ALIGNED * case.offset)
     expected = execute(case, first)
     for how in others:
         difference = compare(expected, execute(case, how))

@@ -89,6 +89,6 @@ def product_programs(draw: st.DrawFn) -> Program:
         body=body + indented("\n".join(lines)),
         symbols=("M", "N", "K") if dynamic else (),
         calls=tuple(sizes) if dynamic else ({},),
-        hints=draw(hints((32, 64, 128, 256))),
+        hints=draw(hints((32, 48, 64, 96, 128, 192, 256))),
         offset=draw(st.sampled_from((0, 0, 1, 3))),
     )

@@ -15,6 +15,9 @@ INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
+_THREADS = (1, 32, 48, 64, 96, 128, 160, 256, 100, (16, 2), (8, 3, 4))
+
+
 @dataclass(frozen=True)
 class Hints:
     """What may change how a program runs, never what it computes.
@@ -59,7 +62,7 @@ def indented(text: str, levels: int = 1) -> str:
     return "\n".join("    " * levels + line for line in text.splitlines())
 
 
-def hints(threads: tuple[Any, ...] = (1, 32, 48, 128, (16, 2))) -> st.SearchStrategy[Hints]:
+def hints(threads: tuple[Any, ...] = _THREADS) -> st.SearchStrategy[Hints]:
     """Random hints."""
     return st.builds(
         Hints,

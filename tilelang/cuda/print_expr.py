@@ -27,6 +27,11 @@ __all__ = ["CudaExpressions"]
 
 _ATOM, _UNARY, _MUL, _ADD, _EQ = 13, 12, 11, 10, 7
 _STRENGTH = {"==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "+": 10, "-": 10, "*": 11, "/": 11}
+_NARROW = ("int8", "uint8", "int16", "uint16")
+_PROMOTED = (
+    T.Add, T.Sub, T.Mul, T.FloorDiv, T.FloorMod, T.LShift, T.RShift,
+    T.BitwiseAnd, T.BitwiseOr, T.BitwiseXor, T.BitwiseNot,
+)  # fmt: skip
 _INT32 = range(-(2**31), 2**31)
 _SPECIAL = {math.inf: "tl::infinity", -math.inf: "-tl::infinity"}
 
@@ -121,6 +126,12 @@ class CudaExpressions(CFamilyPrinter):
         return f"{self.type(dtype)}({text}f)", _ATOM
 
     # --- operators ------------------------------------------------------------------------
+
+    def expr(self, node: Any, strength: int = 0) -> str:
+        """The language computes on ``int`` what is narrower; the result is taken back."""
+        if type(node) in _PROMOTED and dtype_of(node) in _NARROW:
+            return f"{self.type(dtype_of(node))}({super().expr(node)})"
+        return super().expr(node, strength)
 
     def _infix(self, symbol: str, own: int, a: Any, b: Any) -> str:
         return super()._infix(symbol, own, self._plain(a, b), self._plain(b, a))

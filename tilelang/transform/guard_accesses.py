@@ -210,11 +210,25 @@ def _on_if(state: _Guard, stmt: T.IfThenElse, mutator: Any) -> Any:
 
 
 def _under(state: _Guard, condition: ir.Expr, run: Callable[[], Any]) -> Any:
-    with state.analyzer.constraint_scope(condition):
+    with ExitStack() as scopes:
+        if not _compares_unsigned(condition):  # the analyzer negates what it is told
+            scopes.enter_context(state.analyzer.constraint_scope(condition))
         state.known.append(condition)
         result = run()
         state.known.pop()
     return result
+
+
+def _compares_unsigned(condition: ir.Expr) -> bool:
+    found: list[Any] = []
+
+    def check(node: Any) -> None:
+        if dtype_of(node.a).startswith("uint"):
+            found.append(node)
+
+    kinds = (T.LT, T.LE, T.GT, T.GE, T.EQ, T.NE)
+    structural_walk(condition, [(kind, check) for kind in kinds])
+    return bool(found)
 
 
 def _on_bind(state: _Guard, stmt: T.Bind, mutator: Any) -> Any:

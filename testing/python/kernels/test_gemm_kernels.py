@@ -348,11 +348,13 @@ def bmm(A, B, block_M: int = 16, block_N: int = 16, block_K: int = 16):
 
 
 @pytest.mark.everywhere
-def test_batched_eager():
+def test_batched_eager(way):
+    # Matrix instructions of GPUs take float32 as tfloat32.
+    error = 2e-2 if way == "cuda" else 1e-4
     a, b = torch.randn(3, 20, 18), torch.randn(3, 18, 33)
-    torch.testing.assert_close(bmm(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(bmm(a, b), a @ b, rtol=error, atol=error)
     a, b = torch.randn(2, 5, 7), torch.randn(2, 7, 9)
-    torch.testing.assert_close(bmm(a, b, block_M=8), a @ b, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(bmm(a, b, block_M=8), a @ b, rtol=error, atol=error)
 
 
 @tilelang.jit(out_idx=[2])
@@ -608,7 +610,8 @@ def gemv(N, K, BLOCK_N, reduce_threads, dtype="float16", accum_dtype="float"):
 
 
 @pytest.mark.everywhere
-def test_gemv_with_thread_allreduce():
+def test_gemv_with_thread_allreduce(monkeypatch):
+    monkeypatch.setenv("TILELANG_EMULATOR_CHECKS", "bounds")  # threads of a row write the same sum
     N, K = 24, 64
     a, b = randn(K), randn(N, K)
     c = gemv(N, K, 4, 8)(a, b)

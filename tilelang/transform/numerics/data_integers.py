@@ -18,7 +18,7 @@ from typing import Any
 from tvm import ir
 from tvm import tirx as T
 from tvm.ir import prim
-from tvm_ffi import structural_mutate, structural_walk
+from tvm_ffi import structural_map, structural_mutate, structural_walk
 
 from tilelang.transform.numerics import ops
 from tilelang.transform.numerics.dtypes import (
@@ -50,8 +50,28 @@ def wrap_data_integers(func: T.PrimFunc) -> T.PrimFunc:
     Before: ``B[i] = (A[i] + 1) // B[i]``. After: ``B[i] = tl.num.floordiv(tl.num.add(A[i], 1),
     B[i])``; ``A[i * 4 + j]`` and ``B[i] = i * 4 + j`` stay.
     """
-    body = _Wrapper(_index_symbols(func)).rewrite(func.body)
+    body = _Wrapper(_index_symbols(func)).rewrite(_without_negative_tests(func.body))
     return func if body.same_as(func.body) else func.with_body(body)
+
+
+def _without_negative_tests(body: T.Stmt) -> T.Stmt:
+    """Decide ``x < 0`` of unsigned ``x``: TVM's simplifier would negate the 0, and gives up."""
+
+    def decided(zero: str, result: bool) -> Callable[[Any], Any]:
+        def rule(node: Any) -> Any:
+            side = getattr(node, zero)
+            unsigned = isinstance(side, prim.IntImm) and element(side).startswith("uint")
+            return T.const(result, "bool") if unsigned and int(side.value) == 0 else node
+
+        return rule
+
+    rules = [
+        (prim.LT, "b", False),
+        (prim.GE, "b", True),
+        (prim.GT, "a", False),
+        (prim.LE, "a", True),
+    ]
+    return structural_map(body, [(kind, decided(zero, result)) for kind, zero, result in rules])
 
 
 def _index_symbols(func: T.PrimFunc) -> set[ir.Var]:
