@@ -154,7 +154,11 @@ def _merged(pending: list[Touch], touches: list[Touch]) -> list[Touch]:
 
 
 def _text(touch: Touch) -> str:
-    return "" if touch.indices is None else str(touch.indices[:1])
+    """The version of the buffer that is touched, where two versions can be told apart."""
+    if touch.indices is None or len(touch.indices) < 2:
+        return ""
+    first = touch.indices[0]
+    return str(first) if isinstance(first, (T.IntImm, T.FloorMod)) else ""
 
 
 def _needs_barrier(walk: _Walk, touches: list[Touch]) -> bool:
