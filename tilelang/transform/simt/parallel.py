@@ -7,11 +7,11 @@ from typing import Any
 
 from tvm import ir
 from tvm import tirx as T
-from tvm_ffi import structural_map, structural_walk
+from tvm_ffi import structural_equal, structural_map, structural_walk
 
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.layout.distribution import Distribution, Part
-from tilelang.transform.simt.access_map import map_access
+from tilelang.transform.simt.access_map import map_access, mentions
 from tilelang.transform.simt.context import SimtContext
 from tilelang.transform.simt.defaults import at_zero, contiguous, uniform, vector_width
 from tilelang.transform.simt.digits import Digits, loop_digits
@@ -179,12 +179,45 @@ class _Lowered:
             count *= extent
         unroll = _uses_registers(stmt, self.ctx) or count <= _UNROLL_LIMIT
         kind = T.ForKind.UNROLLED if unroll else T.ForKind.SERIAL
+        fused = self._fused(stmt, loops)
+        if fused is not None:
+            stmt, loops = fused
         for var, extent in loops:
             if extent == 1:
                 stmt = at_zero(stmt, var)
                 continue
             stmt = T.For(var, 0, extent, kind, stmt, span=self.nest.root.span)
         return stmt
+
+    def _fused(
+        self, stmt: T.Stmt, loops: Sequence[tuple[ir.Var, int]]
+    ) -> tuple[T.Stmt, list[tuple[ir.Var, int]]] | None:
+        """One loop for all digits, where every access counts them in the same dense way."""
+        loops = [(var, extent) for var, extent in loops if extent > 1]
+        if len(loops) < 2:
+            return None
+        dense: Any = T.const(0, "int32")
+        count = 1
+        for var, extent in loops:
+            dense = dense + var * count
+            count *= extent
+        dense = self.ctx.simplify(dense)
+        one = T.Var("s", "int32")
+
+        def counted(index: Any) -> Any:
+            return one if structural_equal(index, dense) else index
+
+        def on_load(load: ir.TensorLoad) -> Any:
+            return T.BufferLoad(load.source, [counted(i) for i in load.indices], load.span)
+
+        def on_store(store: T.BufferStore) -> Any:
+            indices = [counted(i) for i in store.indices]
+            return T.BufferStore(store.buffer, store.value, indices, store.span)
+
+        replaced = structural_map(stmt, [(ir.TensorLoad, on_load), (T.BufferStore, on_store)])
+        if mentions(replaced, [var for var, _ in loops]):
+            return None
+        return replaced, [(one, count)]
 
 
 def _common(width: int, extent: int) -> int:
