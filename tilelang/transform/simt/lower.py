@@ -30,6 +30,7 @@ from tilelang.transform.simt.parallel import lower_nest
 from tilelang.transform.simt.reducer import contribute, update_atomically
 from tilelang.transform.simt.sites import Sites, collect_sites
 from tilelang.transform.simt.views import view_layouts
+from tilelang.transform.simt.wide_atomics import widen_atomics
 from tilelang.transform.thread_use import is_thread_program
 
 __all__ = ["OpBody", "ThreadProgram", "lower_to_threads"]
@@ -113,7 +114,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
     ctx = SimtContext(launch.threads, launch.thread, tiles, layouts, analyzer)
     for tile, reason in (*arrays.items(), *inferred.spilled.items()):
         ctx.notes.append(f"{tile.name} lives in shared memory: {reason}")
-    result = _Rewriter(inferred.nests, ctx, program, block_program).run(body)
+    result = widen_atomics(_Rewriter(inferred.nests, ctx, program, block_program).run(body))
     body = T.stmt_seq(*ctx.allocations, result)
     func = func.with_body(launch.around(body)).with_attr("tl.block", list(launch.block))
     func = func.with_attr("tl.notes", ctx.notes)

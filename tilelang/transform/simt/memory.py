@@ -17,6 +17,7 @@ __all__ = ["Touch", "is_shared", "touches_of"]
 _POINTER_MODES = {
     "tl.vec_copy": ("w", "r"),
     "tl.vec_zero": ("w",),
+    "tl.atomic_add_vec": ("a", "r"),
     "tl.cp_async": ("w", "r"),
     "tl.ldmatrix": ("w", "r"),
     "tl.mma": ("", "rw", "r", "r"),

@@ -8,10 +8,11 @@ from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map, structural_walk
 
-from tilelang.ir.expr import const_int, is_buffer
+from tilelang.ir.expr import const_int, dtype_of, is_buffer
 from tilelang.ir.intrin import simt
 from tilelang.transform.flatten import flatten_buffers
 from tilelang.transform.simt.barriers import place_barriers
+from tilelang.transform.simt.defaults import dtype_bits
 from tilelang.transform.simt.launch import launch_of
 from tilelang.transform.simt.memory import is_shared
 from tilelang.transform.simt.shared_memory import plan_shared_memory
@@ -63,9 +64,11 @@ def _parameter_alignment(func: T.PrimFunc) -> dict[str, int]:
 
     def on_call(call: ir.Call) -> None:
         name = call.op.name if isinstance(call.op, ir.Op) else ""
-        if name not in ("tl.vec_copy", "tl.cp_async"):
+        if name not in ("tl.vec_copy", "tl.cp_async", "tl.atomic_add_vec"):
             return
         size = const_int(call.args[2]) or 1
+        if name == "tl.atomic_add_vec":  # counts elements
+            size = min(16, size * dtype_bits(dtype_of(call.args[0].args[0])) // 8)
         for pointer in call.args[:2]:
             buffer = pointer.args[0].source
             if str(buffer.scope()) == "global":

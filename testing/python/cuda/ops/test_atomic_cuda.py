@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emulated_ops import compiles, emulate
+from emulated_ops import compiles, emulate, source_of
 
 import tilelang.language as T
 
@@ -147,3 +147,50 @@ def test_memory_orders(order):
     emulate(program, b, out_idx=None)
     assert b.tolist() == [8, 5, 6, 5]
     compiles(program)
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [("float32", 4), ("float16", 8), ("int32", 0)])
+def test_a_tile_is_added_in_wide_operations(dtype, wide):
+    @T.prim_func
+    def program(A: T.Tensor((30, 64), dtype), B: T.Tensor((30, 64), dtype)):
+        with T.Kernel(4, threads=64) as bx:
+            tile = T.alloc_fragment((8, 64), dtype)
+            T.copy(A[bx * 8, 0], tile)
+            T.atomic_add(B[bx * 8, 0], tile)
+
+    a = torch.randint(-8, 8, (30, 64)).to(getattr(torch, dtype))
+    b = torch.ones_like(a)
+    emulate(program, a, b, out_idx=None)
+    assert torch.equal(b, a + 1)
+    assert (f"atomic_add_vec<{wide}>" in source_of(program)) == bool(wide)
+    compiles(program)
+
+
+@pytest.mark.parametrize(("start", "lanes"), [(0, 4), (2, 0), (1, 0)])
+def test_neighbours_are_joined_where_they_are_aligned(start, lanes):
+    @T.prim_func
+    def program(A: T.Tensor((32,), "float32"), B: T.Tensor((64, 8), "float32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            for lane in T.unroll(4):
+                T.atomic_add(B[tx, start + lane], A[tx % 32] + lane)
+
+    a, b = torch.randint(-8, 8, (32,)).float(), torch.zeros(64, 8)
+    emulate(program, a, b, out_idx=None)
+    expected = torch.zeros(64, 8)
+    expected[:, start : start + 4] = a.repeat(2)[:, None] + torch.arange(4)
+    assert torch.equal(b, expected)
+    assert ("atomic_add_vec<4>" in source_of(program)) == (lanes == 4)
+
+
+def test_an_addition_that_reads_what_the_one_before_changed_stays_alone():
+    @T.prim_func
+    def program(B: T.Tensor((32, 2), "float32")):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            T.atomic_add(B[tx, 0], 1)
+            T.atomic_add(B[tx, 1], B[tx, 0])
+
+    b = torch.zeros(32, 2)
+    emulate(program, b, out_idx=None)
+    assert torch.equal(b, torch.ones(32, 2))
