@@ -10,7 +10,13 @@ from tvm_ffi import structural_walk
 
 from tilelang.ir.op.atomic import ELEMENT_ATOMIC
 
-__all__ = ["imported_sources", "operations", "used_variables", "written_buffers"]
+__all__ = [
+    "foreign_source",
+    "imported_sources",
+    "operations",
+    "used_variables",
+    "written_buffers",
+]
 
 # Operations that only read through these of their pointers.
 _SOURCES = {
@@ -83,12 +89,28 @@ def operations(func: T.PrimFunc) -> set[str]:
 
 
 def imported_sources(func: T.PrimFunc) -> list[str]:
-    """Text that ``T.import_source`` puts before the kernel, each once, in order."""
+    """Text that ``T.import_source`` and preludes put before the kernel, each once, in order."""
     found: dict[str, None] = {}
 
     def on_attr(attr: T.AttrStmt) -> None:
         if attr.attr_key == "pragma_import_c":
             found[str(attr.value.value)] = None
 
-    structural_walk(func.body, (T.AttrStmt, on_attr))
+    def on_loop(loop: T.For) -> None:
+        if "pragma_import_c" in loop.annotations:
+            found[str(loop.annotations["pragma_import_c"])] = None
+
+    structural_walk(func.body, [(T.AttrStmt, on_attr), (T.For, on_loop)])
     return list(found)[::-1]
+
+
+def foreign_source(func: T.PrimFunc) -> str | None:
+    """The CUDA text that a launch gives for its kernel."""
+    found: list[str] = []
+
+    def on_call(call: ir.Call) -> None:
+        if isinstance(call.op, ir.Op) and call.op.name == "tl.CUDASourceCodeKernel":
+            found.append(str(call.args[0].value))
+
+    structural_walk(func.body, (ir.Call, on_call))
+    return found[0] if found else None

@@ -24,7 +24,13 @@ from tvm.target import Target
 from tvm_ffi import structural_equal, structural_walk
 
 from tilelang.codegen.names import Names
-from tilelang.cuda.access import imported_sources, operations, used_variables, written_buffers
+from tilelang.cuda.access import (
+    foreign_source,
+    imported_sources,
+    operations,
+    used_variables,
+    written_buffers,
+)
 from tilelang.cuda.print_ops import CudaOperations
 from tilelang.cuda.print_types import SUB_BYTE
 from tilelang.errors import CodegenError
@@ -67,7 +73,11 @@ class CudaPrinter(CudaOperations):
         imported: dict[str, None] = {}
         for name, func in functions.items():
             imported.update(dict.fromkeys(imported_sources(func)))
-            self.function(name, func)
+            foreign = foreign_source(func)
+            if foreign is None:
+                self.function(name, func)
+            else:  # of the same text, another kernel may have been launched
+                imported[foreign] = None
         includes = [f"#include <tl/{header}.h>" for header in sorted(self.headers)]
         foreign = [line for text in imported for line in ("", text.strip("\n"))]
         return "\n".join([*includes, *foreign, *self._lines]).lstrip("\n") + "\n"

@@ -13,10 +13,12 @@ from tvm.target import Target
 
 from tilelang.backend.pass_pipeline.pipeline import run_steps
 from tilelang.backend.pass_pipeline.step import TARGET, IRLevel, PassStep, tvm_pass
+from tilelang.cuda.intrinsics.requirements import check_requirements
 from tilelang.cuda.limits import Limits, check_limits, limits_of
 from tilelang.cuda.op import bodies
 from tilelang.cuda.op.gemm import matrix_operands
 from tilelang.cuda.op.storage import shared_layouts
+from tilelang.cuda.transform.launch_facts import record_launch_facts
 from tilelang.cuda.transform.numerics import legalize_numerics
 from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
@@ -76,7 +78,17 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         lambda func, _: check_support(func, "cuda"),
         "what the backend lacks is refused while tile operations still have their names",
     ),
+    _step(
+        "check_requirements",
+        lambda func, limits: check_requirements(func, limits.arch),
+        "instructions the device lacks are refused at the user's call",
+    ),
     _step("check_limits", check_limits, "a launch the device cannot make is refused first"),
+    _step(
+        "record_launch_facts",
+        lambda func, limits: record_launch_facts(func, limits.arch),
+        "the launch keeps its annotations until its index loops are rebuilt",
+    ),
     _step(
         "expand_sparse_products",
         lambda func, _: expand_sparse_products(func),

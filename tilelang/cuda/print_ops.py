@@ -49,6 +49,7 @@ class CudaOperations(CudaExpressions):
             "tl.atomic_add_vec": lambda c: self._sized("atomic_add_vec", c.args[2], c.args[:2]),
             "tirx.dp4a": lambda c: self.call("dp4a", *(self.expr(arg) for arg in c.args)),
             "tl.sync_threads": self._sync_threads,
+            "tl.set_max_nreg": self._register_budget,
             "tl.shared_arena": self._arena,
             "tl.block_thread": lambda _: self._block_thread(),
             "tl.print": self._print,
@@ -100,6 +101,10 @@ class CudaOperations(CudaExpressions):
     def _sync_threads(self, node: ir.Call) -> tuple[str, int]:
         name = "named_barrier_sync" if node.args else "sync_threads"
         return self.call(name, *(self.expr(arg) for arg in node.args))
+
+    def _register_budget(self, node: ir.Call) -> tuple[str, int]:
+        count, grows = node.args
+        return self._sized("inc_max_nreg" if _constant(grows) else "dec_max_nreg", count, [])
 
     def _arena(self, node: ir.Call) -> tuple[str, int]:
         offset = _constant(node.args[0])

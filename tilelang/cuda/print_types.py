@@ -64,6 +64,11 @@ _SYNC = (
     "sync_warp", "syncthreads_count", "syncthreads_and", "syncthreads_or", "sync_grid",
     "sync_global", "named_barrier_arrive",
 )  # fmt: skip
+_CLUSTER = (
+    "cluster_arrive_relaxed", "cluster_arrive", "cluster_wait", "cluster_sync",
+    "block_rank_in_cluster",
+)  # fmt: skip
+_DEPENDENT = ("pdl_trigger", "pdl_sync")
 
 # function of namespace tl -> header; also what the functions of the table below need
 _FUNCTION_HEADERS = {
@@ -88,6 +93,9 @@ _FUNCTION_HEADERS = {
     ),
     **dict.fromkeys(WARP_FUNCTIONS, "warp"),
     **dict.fromkeys(("sync_threads", "named_barrier_sync", *_SYNC), "sync"),
+    **dict.fromkeys(_CLUSTER, "cluster"),
+    **dict.fromkeys(_DEPENDENT, "dependent_launch"),
+    **dict.fromkeys(("inc_max_nreg", "dec_max_nreg"), "register_budget"),
     **dict.fromkeys(("print", "print_element", "device_assert"), "print"),
     **dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), "cp_async"),
     **dict.fromkeys(("ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4"), "ldmatrix"),
@@ -127,7 +135,10 @@ _FUNCTIONS = {
     ("tl.fast_rcp", ""): "tl::fast_rcp",
     ("tl.round_tfloat32", ""): "tl::round_tfloat32",
     **{(f"tl.ieee_{name}", ""): f"tl::ieee_{name}" for name in _IEEE},
-    **{(f"tl.{name}", ""): f"tl::{name}" for name in (*WARP_FUNCTIONS, *_SYNC)},
+    **{
+        (f"tl.{name}", ""): f"tl::{name}"
+        for name in (*WARP_FUNCTIONS, *_SYNC, *_CLUSTER, *_DEPENDENT)
+    },
     ("tl.min_nan", ""): "tl::min_nan",
     ("tl.max_nan", ""): "tl::max_nan",
     ("tl.cp_async_commit", ""): "tl::cp_async_commit",

@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import DataType, ir
 from tvm import tirx as T
-from tvm_ffi import structural_map, structural_walk
+from tvm_ffi import structural_equal, structural_map, structural_walk
 
 from tilelang.engine.accesses import record_accesses, view_source
 from tilelang.engine.expr_program import IntExpr, Sym
@@ -349,6 +349,9 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
     _check_assumptions(state, body)
     used = _used_vars(body)
     record_accesses(body, sources, state.accesses)
+    entry = _foreign_entry(stmt)
+    if entry is not None:
+        used = _all_arguments(state)
     params: list[ir.Var] = []
     args: list[ArgRef] = []
     for index, param in enumerate(state.func.params):
@@ -365,12 +368,44 @@ def _add_device(state: _Split, stmt: Any, grid: list[IntExpr], block: list[IntEx
             params.append(symbol)
             args.append(ArgRef("symbol", index))
     number = len(state.devices)
-    name = f"{state.name}_kernel" + (f"_{number}" if number else "")
+    name = entry or f"{state.name}_kernel" + (f"_{number}" if number else "")
+    _check_entry(state, name, stmt)
     func = T.PrimFunc(params, body, span=state.func.span).with_attr("global_symbol", name)
     gx, gy, gz = grid
     bx, by, bz = block
     launch = KernelLaunch(name, (gx, gy, gz), (bx, by, bz), tuple(args))
     state.devices.append(DeviceFunction(name, func, launch))
+
+
+def _foreign_entry(stmt: Any) -> str | None:
+    """The name of the kernel that a launch gives as text of the device's language."""
+    entry = stmt.annotations.get("tl.foreign_entry") if isinstance(stmt, T.For) else None
+    return None if entry is None else str(entry)
+
+
+def _all_arguments(state: _Split) -> set[ir.Var]:
+    """What a foreign kernel gets: everything there is; it may read and write all of it."""
+    for param in state.func.params:
+        if is_buffer(param):
+            state.accesses.setdefault(param, set()).update("rw")
+    return {*state.func.params, *state.workspaces, *state.symbols}
+
+
+def _check_entry(state: _Split, name: str, stmt: Any) -> None:
+    """Two launches may share a name only if they launch the same foreign kernel."""
+    for device in state.devices:
+        own = device.func.body
+        same = _foreign_entry(own) is not None and structural_equal(_launched(own), _launched(stmt))
+        if device.name == name and not same:
+            raise SemanticError(f"two different kernels are named '{name}'", stmt.span)
+
+
+def _launched(loop: Any) -> Any:
+    """Annotations and body of a launch, without its extents."""
+    notes = loop.annotations
+    while isinstance(loop, T.For) and loop.kind == T.ForKind.THREAD_BINDING:
+        loop = loop.body
+    return [notes, loop]
 
 
 def _check_assumptions(state: _Split, stmt: Any) -> None:

@@ -127,6 +127,7 @@ EXTENSIONS: dict[str, Exports] = {
         ("tilelang.cuda.language.allocate", None),
         ("tilelang.cuda.language.cluster", None),
         ("tilelang.cuda.language.copies", None),
+        ("tilelang.cuda.language.kernels", None),
         ("tilelang.cuda.language.launch", None),
         ("tilelang.cuda.language.matrix", None),
         ("tilelang.cuda.language.memory", None),

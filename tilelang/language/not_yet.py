@@ -24,8 +24,6 @@ _LAYOUT = "describes registers of a matrix instruction and comes with the backen
 NOT_YET: dict[str, dict[str, str]] = {
     "common": {},
     "cuda": {
-        "CUDASourceCodeKernel": _LAUNCH,
-        "ClusterKernel": _LAUNCH,
         "SparseTensorCoreIntrinEmitter": _EMITTER,
         "TCGEN05DescriptorParams": _BLACKWELL,
         "TCGEN05TensorCoreIntrinEmitter": _EMITTER,

@@ -21,12 +21,14 @@ from tilelang.cuda.emulator.library import EmulatedLibrary, Memory
 from tilelang.cuda.emulator.toolchain import build_library, support_digest
 from tilelang.engine.expr_program import evaluate
 from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan, Param
+from tilelang.errors import EmulatorError
 
 __all__ = ["BINARY", "EmulatedLauncher", "compile_source", "fingerprint", "make_launcher"]
 
 BINARY = "kernel.emulated.so"
 _SOURCE = "kernel.emulated.cu"
 _CHECKS = "kernel.emulated.checks"
+_CLUSTER_HEADER = "<tl/cluster.h>"
 
 
 def compile_source(
@@ -98,9 +100,22 @@ class EmulatedLauncher:
 def make_launcher(
     plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
 ) -> EmulatedLauncher:
-    """Load emulated kernels, with the checks they were compiled for."""
+    """Load emulated kernels, with the checks they were compiled for.
+
+    Raises
+    ------
+    EmulatorError
+        If a kernel uses the barrier of a cluster of several blocks.
+    """
+    source = binaries[_SOURCE].decode()
+    for kernel in plan.kernels:
+        if kernel.cluster != (1, 1, 1) and _CLUSTER_HEADER in source:
+            raise EmulatorError(
+                f"kernel '{kernel.entry}' runs in clusters of {kernel.cluster} blocks that work "
+                "together; the emulator runs every block by itself. Run it on a GPU of sm_90"
+            )
     checks = tuple(name for name in binaries[_CHECKS].decode().split(",") if name)
-    library = EmulatedLibrary(binaries[BINARY], binaries[_SOURCE].decode(), checks)
+    library = EmulatedLibrary(binaries[BINARY], source, checks)
     return EmulatedLauncher(plan, library)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tilelang.cuda.source_kernels import kernel_names, without_comments
 from tilelang.errors import DeviceCompileError
 
 __all__ = ["PreparedSource", "prepare_source"]
@@ -13,9 +14,6 @@ __all__ = ["PreparedSource", "prepare_source"]
 _DYNAMIC_SHARED = re.compile(r"\bextern(\s+)__shared__\b(?=[^;{}]*?\b(\w+)\s*\[\s*\]\s*;)")
 # A host compiler wants the alignment in front of the storage class, which the macros stand for.
 _ALIGNED = re.compile(r"\b((?:extern\s+)?__(?:dynamic_)?shared__)\s+(alignas\s*\([^()]*\))\s*")
-_QUALIFIER = r"(?:void|static|inline|__launch_bounds__\s*\([^()]*\)|__cluster_dims__\s*\([^()]*\))"
-_KERNEL = re.compile(rf"\b__global__\s+(?:{_QUALIFIER}\s+)*(\w+)\s*\(")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ def prepare_source(source: str) -> PreparedSource:
     DeviceCompileError
         If it has no kernel.
     """
-    bare = _COMMENT.sub(" ", source)
-    kernels = _unique(_KERNEL.findall(bare))
+    bare = without_comments(source)
+    kernels = kernel_names(source)
     if not kernels:
         raise DeviceCompileError("the CUDA source has no __global__ function to emulate")
     shared = _unique(match.group(2) for match in _DYNAMIC_SHARED.finditer(bare))

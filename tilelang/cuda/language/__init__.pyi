@@ -45,6 +45,10 @@ from tilelang.cuda.language.copies import (
     tma_store_arrive,
     tma_store_wait,
 )
+from tilelang.cuda.language.kernels import (
+    CUDASourceCodeKernel,
+    ClusterKernel,
+)
 from tilelang.cuda.language.launch import (
     annotate_consumer_reg_alloc,
     annotate_l2_hit_ratio,
@@ -708,8 +712,10 @@ __all__ = [
     "Broadcast",
     "Buffer",
     "BufferLoad",
+    "CUDASourceCodeKernel",
     "Call",
     "Cast",
+    "ClusterKernel",
     "Div",
     "EQ",
     "FloatImm",

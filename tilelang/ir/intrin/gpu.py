@@ -52,6 +52,9 @@ _declare(
 _declare("pdl_trigger pdl_sync")
 _declare("named_barrier_arrive", ("int32", "int32"), backends=CUDA)
 
+# The text of a kernel that is written in CUDA: all that its launch does.
+_declare("CUDASourceCodeKernel", ("text",), backends=CUDA)
+
 # Random numbers.
 _declare("rng_init", ("any", "any", "any", "text"), backends=CUDA)
 _declare("rng_rand", result="uint32", backends=CUDA)
