@@ -20,6 +20,7 @@ __all__ = ["Limits", "check_limits", "limits_of"]
 
 _SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227,
                110: 227, 120: 99, 121: 99}  # fmt: skip
+_OLDEST = 70
 _MAX_BLOCK = (1024, 1024, 64)
 
 
@@ -51,13 +52,18 @@ def limits_of(target: Target) -> Limits:
 
 
 def check_limits(func: T.PrimFunc, limits: Limits) -> T.PrimFunc:
-    """Refuse a launch with more threads than a block may have; else return ``func``.
+    """Refuse an architecture or a number of threads that is not possible; else return ``func``.
 
     Raises
     ------
     LoweringError
         Names the limit and what the launch asks for.
     """
+    if limits.arch < _OLDEST:
+        raise LoweringError(
+            f"sm_{limits.arch} is not supported; the oldest architecture that is, is sm_{_OLDEST}",
+            func.span,
+        )
     launch = launch_of(func)
     span = launch.loops[0].span if launch.loops else func.span
     if launch.threads > limits.threads:

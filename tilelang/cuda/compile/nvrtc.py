@@ -37,6 +37,27 @@ def nvrtc_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+@functools.cache
+def _architectures() -> tuple[int, ...]:
+    """The compute capabilities this version compiles for."""
+    status, count = _library().nvrtcGetNumSupportedArchs()
+    _check(_library(), status)
+    status, found = _library().nvrtcGetSupportedArchs()
+    _check(_library(), status)
+    return tuple(int(arch) for arch in list(found)[:count])
+
+
+def _check_arch(arch: str) -> None:
+    number = int("".join(digit for digit in arch if digit.isdigit()))
+    if number not in _architectures():
+        known = ", ".join(f"sm_{a}" for a in _architectures())
+        major, minor = nvrtc_version()
+        raise DeviceCompileError(
+            f"NVRTC {major}.{minor} does not compile for {arch}; it has {known}. "
+            "Choose one of them, or install another version"
+        )
+
+
 def compile_nvrtc(
     source: str, arch: str, options: list[str], name: str, *, ptx: bool = False
 ) -> tuple[bytes | None, str]:
@@ -49,11 +70,13 @@ def compile_nvrtc(
     log : str
     """
     library = _library()
+    _check_arch(arch)
     status, program = library.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
     _check(library, status)
     try:
         kind = f"compute_{arch.removeprefix('sm_')}" if ptx else arch
-        arguments = [f"--gpu-architecture={kind}", *options]
+        # Older versions take a generic lambda in a device function for one of the host.
+        arguments = [f"--gpu-architecture={kind}", "--device-as-default-execution-space", *options]
         encoded = [argument.encode() for argument in arguments]
         (status,) = library.nvrtcCompileProgram(program, len(encoded), encoded)
         log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)

@@ -4,8 +4,8 @@
 #define TL_DEVICE __device__ __forceinline__
 
 // Inline assembly hides constants from the optimiser, so these take the arithmetic way. nvcc has
-// the test for host code only.
-#ifdef __CUDACC_RTC__
+// the test for host code only, and NVRTC not in its older versions.
+#if defined(__CUDACC_RTC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1305
 #define TL_IS_CONSTANT(x) __builtin_constant_p(x)
 #else
 #define TL_IS_CONSTANT(x) false

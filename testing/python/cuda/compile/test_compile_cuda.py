@@ -180,3 +180,8 @@ def test_headers_can_be_replaced(tmp_path):
     with env.scope(TL_TEMPLATE_PATH=tmp_path):
         assert include_dir() == tmp_path and headers_stamp() != ""
     assert include_dir() != tmp_path
+
+
+def test_an_architecture_the_compiler_lacks_is_named_with_those_it_has():
+    with pytest.raises(DeviceCompileError, match=r"does not compile for sm_99; it has .*sm_90"):
+        compile_source("", "sm_99")
