@@ -194,15 +194,20 @@ class Distribution:
 
         ``loop`` is a loop's distribution mapped onto this tile by :meth:`onto`.
         """
-        mine = {atom for atom in self.owners if atom[0] != COPY}
-        return self.shape == loop.shape and mine <= set(loop.owners)
+        if self.shape != loop.shape or loop.num_threads > self.num_threads:
+            return False
+        return {atom for atom in self.owners if atom[0] != COPY} <= set(loop.owners)
 
     def written_by(self, loop: Distribution) -> bool:
         """Whether every owner of an element runs the iteration of ``loop`` that writes it."""
-        same = tuple((a, d if a != COPY else 0, e, s) for a, d, e, s in self.owners) == tuple(
-            (a, d if a != COPY else 0, e, s) for a, d, e, s in loop.owners
+        return self.shape == loop.shape and _nameless(self.owners) == _nameless(loop.owners)
+
+    def same_as(self, other: Distribution) -> bool:
+        """Whether every element has the same owners and the same slot in both."""
+        slots, others = (
+            [atom for part in tile.slots for atom in _atoms(part)] for tile in (self, other)
         )
-        return self.shape == loop.shape and same
+        return self.written_by(other) and slots == others
 
     def is_replicated(self, threads: int) -> bool:
         """Whether each of ``threads`` threads holds the whole tile."""
@@ -225,6 +230,11 @@ class Distribution:
             replicate=copies,
             forward_index_fn=lambda *indices: self.slot_of(indices),
         )
+
+
+def _nameless(atoms: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Digits of the thread number; which copy is which does not matter."""
+    return [(axis, 0 if axis == COPY else d, extent, stride) for axis, d, extent, stride in atoms]
 
 
 def _atoms(part: Part) -> list[tuple[int, int, int, int]]:
@@ -260,19 +270,15 @@ def from_fragment(fragment: Fragment) -> Distribution:
     flat = np.zeros(shape, dtype=np.int64)
     for row, extent in zip(slots, fragment.get_output_shape(), strict=True):
         flat = flat * extent + row
-    threads = [_digits_of(owners[0], shape)]
-    copies = _digits_of(owners.reshape(owners.shape[0], -1)[:, 0], (owners.shape[0],))
-    if threads[0] is None or copies is None:
+    sets = np.sort(owners, axis=0)
+    threads, held = _digits_of(sets[0], shape), _digits_of(flat, shape)
+    offsets = sets - sets[:1]
+    copies = _digits_of(offsets.reshape(len(owners), -1)[:, 0], (len(owners),))
+    alike = (offsets == offsets.reshape(len(owners), -1)[:, 0].reshape(-1, *[1] * len(shape))).all()
+    if threads is None or copies is None or held is None or not alike:
         raise LayoutError(f"{fragment} is no sum of index digits")
-    base = [(axis, divisor, extent, stride) for axis, divisor, extent, stride in threads[0]]
-    base += [(COPY, divisor, extent, stride) for _, divisor, extent, stride in copies]
-    held = _digits_of(flat, shape)
-    if held is None:
-        raise LayoutError(f"{fragment} is no sum of index digits")
-    result = Distribution(shape, _placed(base, True), _placed(held, False))
-    if not np.array_equal(result.fragment().thread_table()[0], owners[0]):
-        raise LayoutError(f"{fragment} is no sum of index digits")
-    return result
+    threads += [(COPY, divisor, extent, stride) for _, divisor, extent, stride in copies]
+    return Distribution(shape, _placed(threads, True), _placed(held, False))
 
 
 def _digits_of(table: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, int, int, int]] | None:
@@ -285,12 +291,15 @@ def _digits_of(table: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, int
         line = np.moveaxis(table, axis, 0).reshape(extent, -1)[:, 0]
         index, divisor = np.arange(extent), 1
         part = np.zeros(extent, dtype=np.int64)
-        for prime in _primes(extent):
-            weight = int(line[divisor])
+        while divisor < extent:
+            heads = line[::divisor]
+            weight = int(heads[1])
+            run = heads == np.arange(len(heads)) * weight
+            size = len(heads) if run.all() else int(np.argmin(run))
             if weight:
-                found.append((axis, divisor, prime, weight))
-                part += index // divisor % prime * weight
-            divisor *= prime
+                found.append((axis, divisor, size, weight))
+                part += index // divisor % size * weight
+            divisor *= size
         reach = [1] * len(shape)
         reach[axis] = extent
         total = total + part.reshape(reach)

@@ -31,6 +31,7 @@ from tilelang.transform.simt.sites import Sites, in_registers, is_fragment, nest
 __all__ = ["Inferred", "MatrixRule", "infer_layouts"]
 
 _SMALL = 64
+_NO_INSTRUCTION = "no matrix instruction fits the product it takes part in"
 
 
 class MatrixRule(Protocol):
@@ -77,8 +78,24 @@ class _State:
     def is_tile(self, buffer: ir.Var) -> bool:
         return in_registers(buffer) and buffer not in self.spilled
 
-    def spill(self, buffer: ir.Var, reason: str) -> bool:
-        """Move a tile to shared memory; True so that callers can start again."""
+    def is_given(self, buffer: ir.Var) -> bool:
+        """Whether the user fixed the distribution of ``buffer``."""
+        return isinstance(self.sites.given.get(buffer), Fragment)
+
+    def spill(self, buffer: ir.Var, reason: str, span: ir.Span | None = None) -> bool:
+        """Move a tile to shared memory; True so that callers can start again.
+
+        Raises
+        ------
+        LayoutError
+            If the user fixed where its elements are.
+        """
+        if self.is_given(buffer):
+            raise LayoutError(
+                f"{buffer.name} cannot have the layout {self.sites.given[buffer]} that "
+                f"T.annotate_layout gives it: {reason}",
+                span or buffer.span,
+            )
         self.spilled[buffer] = reason
         return True
 
@@ -176,7 +193,7 @@ def _solve(state: _State) -> bool:
 def _strict(state: _State) -> None:
     for buffer, layout in state.sites.given.items():
         if isinstance(layout, Fragment) and state.is_tile(buffer):
-            state.tiles[buffer] = from_fragment(layout)
+            state.tiles[buffer] = _given_tile(buffer, layout, state.threads)
             state.strict.add(buffer)
     if state.rule is None:
         return
@@ -189,16 +206,32 @@ def _strict(state: _State) -> None:
             if not state.is_tile(buffer):
                 continue
             if wanted is None:
-                state.spill(buffer, "no matrix instruction fits the product it takes part in")
+                state.spill(buffer, _NO_INSTRUCTION, call.span)
             elif buffer not in state.tiles:
                 state.tiles[buffer] = wanted[name]
                 state.strict.add(buffer)
-            elif not _same(state.tiles[buffer], wanted[name]) and buffer not in state.sites.given:
-                state.spill(buffer, "two matrix products want it in different registers")
+            elif not state.tiles[buffer].same_as(wanted[name]):
+                state.spill(buffer, _in_product(state, buffer, name, wanted[name]), call.span)
 
 
-def _same(a: Distribution, b: Distribution) -> bool:
-    return a.threads == b.threads and a.slots == b.slots
+def _given_tile(buffer: ir.Var, layout: Fragment, threads: int) -> Distribution:
+    try:
+        tile = from_fragment(layout)
+    except LayoutError as error:
+        raise LayoutError(f"the layout given to {buffer.name}: {error}", buffer.span) from error
+    if tile.num_threads > threads:
+        raise LayoutError(
+            f"the layout given to {buffer.name} spreads it over {tile.num_threads} threads, and a "
+            f"block has {threads}: {layout}",
+            buffer.span,
+        )
+    return tile
+
+
+def _in_product(state: _State, buffer: ir.Var, name: str, wanted: Distribution) -> str:
+    if state.is_given(buffer):
+        return f"as {name} of T.gemm it must be {wanted.fragment()}"
+    return "two matrix products want it in different registers"
 
 
 def _propagate(state: _State) -> None:
@@ -381,7 +414,7 @@ def _plain(state: _State, access: Access) -> None:
     """Outside of nests every thread touches the element, so every thread must hold it."""
     tile = state.known(access.buffer)
     if tile is not None and state.is_tile(access.buffer) and not tile.is_replicated(state.threads):
-        state.spill(access.buffer, "every thread touches one of its elements")
+        state.spill(access.buffer, "every thread touches one of its elements", access.span)
 
 
 def _check(state: _State) -> None:
@@ -394,7 +427,8 @@ def _check(state: _State) -> None:
                 state.spill(access.buffer, "one thread alone gets the result of an effect")
                 return
             if not _agrees(tile, loop, access, mapping, state.threads):
-                state.spill(_weaker(state, number, access.buffer), _why(access))
+                moved = _weaker(state, number, access.buffer)
+                state.spill(moved, _why(state, number, access, moved), access.span)
                 return
     for call in state.sites.calls:
         if call.name == "reduce" and not _check_reduce(state, call):
@@ -414,17 +448,28 @@ def _agrees(
     return tile.written_by(mine) if access.is_write else tile.holds_for(mine)
 
 
-def _why(access: Access) -> str:
+def _why(state: _State, number: int, access: Access, moved: ir.Var) -> str:
     verb = "written" if access.is_write else "read"
-    return f"it is {verb} by threads that do not hold it"
+    if not state.is_given(moved):
+        return f"it is {verb} by threads that do not hold it"
+    others = [a.buffer for a, _ in state.fragments[number] if not a.buffer.same_as(access.buffer)]
+    fixed = next((f"{b.name}, {state.sites.given[b]}" for b in others if state.is_given(b)), None)
+    beside = f" of the loop that follows the layout of {fixed}" if fixed else ""
+    return f"{access.buffer.name} is {verb} by threads{beside} that do not hold its elements"
 
 
 def _weaker(state: _State, number: int, buffer: ir.Var) -> ir.Var:
-    """Which of the tiles that disagree in a nest moves: no operand of a product, if possible."""
+    """Which of the tiles that disagree in a nest moves.
+
+    No operand of a product if another can, and none that the user placed.
+    """
     if buffer not in state.strict:
         return buffer
     others = [a.buffer for a, _ in state.fragments[number] if a.buffer not in state.strict]
-    return min(others, key=_size) if others else buffer
+    if others:
+        return min(others, key=_size)
+    placed = [a.buffer for a, _ in state.fragments[number] if not state.is_given(a.buffer)]
+    return min(placed, key=_size) if state.is_given(buffer) and placed else buffer
 
 
 def _size(buffer: ir.Var) -> int:
@@ -456,5 +501,6 @@ def _check_reduce(state: _State, call: TileCall) -> bool:
     state.spill(
         src if dst in state.strict and movable else dst,
         "the result of T.reduce is needed in other threads",
+        call.span,
     )
     return False
