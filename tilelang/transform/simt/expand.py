@@ -9,6 +9,7 @@ from tvm_ffi import structural_map
 
 from tilelang.ir.op import REDUCER_INIT, TileCall
 from tilelang.transform import elementwise
+from tilelang.transform.simt.reducer_style import name_updates
 
 __all__ = ["ELEMENTWISE", "expand_elementwise"]
 
@@ -38,7 +39,7 @@ def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
         nest = ELEMENTWISE[call.name](call, None)
         return _with_notes(nest, call) if call.name == "copy" else nest
 
-    return func.with_body(structural_map(func.body, (T.Evaluate, expand)))
+    return func.with_body(name_updates(structural_map(func.body, (T.Evaluate, expand))))
 
 
 def _with_bound_start(stmt: T.Evaluate, call: TileCall) -> T.Stmt:
