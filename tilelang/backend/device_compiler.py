@@ -18,6 +18,7 @@ __all__ = ["DeviceBinaries", "DeviceCompiler", "DeviceLoader"]
 
 DeviceBinaries: TypeAlias = Mapping[str, bytes]
 Disassembler: TypeAlias = Callable[[str, str, DeviceBinaries, Target, Sequence[str]], str | None]
+Describe: TypeAlias = Callable[[Any, DeviceBinaries, Target], Mapping[str, Sequence[str]]]
 DeviceLoader: TypeAlias = Callable[[Any, DeviceBinaries, Mapping[str, Any]], Callable[..., Any]]
 
 
@@ -47,6 +48,9 @@ class DeviceCompiler:
         has no such form.
     resource_usage : callable, optional
         ``(binaries) -> mapping`` with ``n_regs``, ``n_spills`` and ``n_max_threads``.
+    describe : callable, optional
+        ``(plan, binaries, target) -> {entry name: lines}``: what each kernel takes of the device,
+        for people.
     fingerprint : callable, optional
         What the binaries depend on besides source, target and flags, such as a version.
     """
@@ -57,6 +61,7 @@ class DeviceCompiler:
     load_in_python: DeviceLoader | None = None
     disassemble: Disassembler | None = None
     resource_usage: Callable[[DeviceBinaries], Mapping[str, Any]] | None = None
+    describe: Describe | None = None
     fingerprint: Callable[[], Mapping[str, str]] = _no_fingerprint
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ _COMPILER = DeviceCompiler(
     load_in_python=LazyFunction("tilelang.cuda.python_launcher:PythonLauncher"),
     disassemble=LazyFunction("tilelang.cuda.inspect_code:disassemble"),
     resource_usage=LazyFunction("tilelang.cuda.inspect_code:resource_usage"),
+    describe=LazyFunction("tilelang.cuda.inspect_code:describe"),
     fingerprint=LazyFunction("tilelang.cuda.device_code:fingerprint"),
 )
 # Source only: the execution backend compiles it.

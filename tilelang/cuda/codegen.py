@@ -73,11 +73,11 @@ class CudaPrinter(CudaOperations):
         imported: dict[str, None] = {}
         for name, func in functions.items():
             imported.update(dict.fromkeys(imported_sources(func)))
-            foreign = foreign_source(func)
-            if foreign is None:
+            written = foreign_source(func)
+            if written is None:
                 self.function(name, func)
             else:  # of the same text, another kernel may have been launched
-                imported[foreign] = None
+                imported[written] = None
         includes = [f"#include <tl/{header}.h>" for header in sorted(self.headers)]
         foreign = [line for text in imported for line in ("", text.strip("\n"))]
         return "\n".join([*includes, *foreign, *self._lines]).lstrip("\n") + "\n"

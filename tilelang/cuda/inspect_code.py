@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,12 @@ from tilelang.backend.device_compiler import DeviceBinaries
 from tilelang.cuda.compile import show_ptx
 from tilelang.cuda.compile.disassemble import disassemble as disassemble_binary
 from tilelang.cuda.device_code import BINARY, RESOURCES
+from tilelang.cuda.limits import limits_of
+from tilelang.cuda.occupancy import occupancy
 from tilelang.cuda.target import target_arch
+from tilelang.engine.launch_plan import KernelLaunch, LaunchPlan
 
-__all__ = ["disassemble", "resource_usage"]
+__all__ = ["describe", "disassemble", "resource_usage"]
 
 _REGISTERS = 65536  # of a multiprocessor, on every architecture since sm_75
 _WARP = 32
@@ -56,6 +60,41 @@ def resource_usage(binaries: DeviceBinaries) -> Mapping[str, Any]:
         "n_max_threads": _max_threads(registers),
         "kernels": kernels,
     }
+
+
+def describe(
+    plan: LaunchPlan, binaries: DeviceBinaries, target: Target
+) -> Mapping[str, Sequence[str]]:
+    """Threads, registers, shared memory and occupancy of every kernel, by entry name."""
+    kernels = json.loads(binaries.get(RESOURCES, b"{}"))
+    arch = limits_of(target).arch
+    return {
+        launch.entry: _lines(launch, kernels[launch.entry], arch)
+        for launch in plan.kernels
+        if launch.entry in kernels
+    }
+
+
+def _lines(launch: KernelLaunch, used: Mapping[str, int], arch: int) -> list[str]:
+    static, dynamic = used["shared_bytes"], launch.dyn_smem
+    shape = [f"block {launch.block}"]
+    if launch.cluster != (1, 1, 1):
+        shape.append(f"cluster {launch.cluster}")
+    spilled = used["spill_store_bytes"] // _SPILL_BYTES
+    lines = [
+        ", ".join([*shape, *launch.flags]),
+        f"{used['registers']} registers a thread, {spilled} of them spilled; "
+        f"{used['stack_bytes']} bytes of local memory",
+        f"{static} bytes of static shared memory, {dynamic} bytes of dynamic",
+    ]
+    threads = [extent for extent in launch.block if isinstance(extent, int)]
+    if len(threads) == len(launch.block) and isinstance(dynamic, int):
+        found = occupancy(arch, math.prod(threads), used["registers"], static + dynamic)
+        share = f"{found.warps} of {found.max_warps} warps"
+        lines.append(
+            f"{found.blocks} blocks on a multiprocessor ({share}), limited by {found.limit}"
+        )
+    return lines
 
 
 def _max_threads(registers: int) -> int:

@@ -32,6 +32,8 @@ class CompiledArtifact:
         How to bind arguments and launch.
     line_table : dict
         Entry name to ``(file, line)`` of the user's ``T.Kernel``.
+    notes : dict
+        Entry name to remarks of the lowering: why something fell off the fast path.
     device_compiler : DeviceCompiler, optional
         What compiles ``kernel_source``, for backends with a compiler of their own.
     """
@@ -45,6 +47,7 @@ class CompiledArtifact:
     target_host: Any = None
     plan: LaunchPlan = field(default_factory=lambda: LaunchPlan("empty"))
     line_table: dict[str, tuple[str, int]] = field(default_factory=dict)
+    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     device_compiler: DeviceCompiler | None = None
 
     def object_code(self) -> bytes | None:

@@ -31,6 +31,7 @@ class LaunchFacts:
     dyn_smem: str = "tl.dyn_smem"  # bytes
     cluster: str = "tl.cluster"  # blocks along x, y and z
     flags: str = "tl.launch_flags"
+    notes: str = "tl.notes"  # texts for the user
     param_align: str = "tl.param_align"  # parameter name -> bytes that its address must divide
 
 
@@ -104,6 +105,7 @@ def lower_with_context(
         target_host=context.target_host,
         plan=_with_facts(plan, lowered),
         line_table=line_table(devices),
+        notes=_notes(lowered),
         device_compiler=context.device_compiler,
     )
 
@@ -129,13 +131,27 @@ def _single_function(func_or_mod: Any) -> T.PrimFunc:
     return functions[0]
 
 
-def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
+def _attributes(lowered: tvm.IRModule) -> dict[str, Any]:
+    """Attributes of the device functions by entry name."""
     facts: dict[str, Any] = {}
     for func in lowered.functions.values():
         attrs = func.attrs or {}
         entry = attrs.get("tl.entry", attrs.get("global_symbol"))
         if entry is not None:
             facts[str(entry)] = attrs
+    return facts
+
+
+def _notes(lowered: tvm.IRModule) -> dict[str, tuple[str, ...]]:
+    found = {
+        entry: tuple(str(note) for note in attrs.get(_FACTS.notes, ()))
+        for entry, attrs in _attributes(lowered).items()
+    }
+    return {entry: notes for entry, notes in found.items() if notes}
+
+
+def _with_facts(plan: LaunchPlan, lowered: tvm.IRModule) -> LaunchPlan:
+    facts = _attributes(lowered)
 
     def updated(kernel: KernelLaunch) -> KernelLaunch:
         attrs = facts.get(kernel.entry, {})

@@ -196,6 +196,8 @@ def _build(request: CompileRequest, key: str | None, phases: Phases) -> JITKerne
             adapter = find_adapter(request.context.execution_backend.name)
             with phases("build"):  # device compilers read pass configurations too
                 bundle = adapter.build(artifact, request.compile_flags)
+        bundle = replace(bundle, notes=artifact.notes)
+        phases.remark(artifact.notes)
         kernel = _load(request, bundle, key, phases, artifact=artifact)
         if key is not None and bundle.storable:
             with phases("write cache"):

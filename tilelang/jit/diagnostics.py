@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tilelang.env import env
 from tilelang.utils.log import show
@@ -42,6 +42,13 @@ class Phases:
         self.milliseconds[name] = self.milliseconds.get(name, 0.0) + seconds * 1e3
         if self._shown:
             show(f"tilelang: {self._title}: {name} {seconds * 1e3:.2f} ms")
+
+    def remark(self, notes: Mapping[str, Sequence[str]]) -> None:
+        """Show what the lowering remarked about each kernel."""
+        if self._shown:
+            for entry, texts in notes.items():
+                for text in texts:
+                    show(f"tilelang: {entry}: note: {text}")
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from tilelang.ir.builder import current_or_none
 from tilelang.ir.span import user_span
 from tilelang.jit.adapter.base import KernelAdapter
 from tilelang.jit.diagnostics import Phases
+from tilelang.jit.report import kernel_report
 from tilelang.jit.request import CompileRequest
 from tilelang.jit.torch_op import launch_in_graph, publish
 from tilelang.transform import PassContext
@@ -372,16 +373,13 @@ class JITKernel:
         return int(self.resource_usage["n_max_threads"])
 
     def report(self) -> str:
-        """How the kernel came about: targets, origin, milliseconds of each phase, launches."""
-        origin = "read from the cache" if self.from_cache else "compiled"
-        lines = [
-            f"{self.plan.name}: {origin}; backend {self.backend}, "
-            f"execution backend {self.execution_backend}",
-            f"  target: {self.target}",
-            "  phases: " + ", ".join(f"{n} {ms:.2f} ms" for n, ms in self.phases.items()),
-        ]
-        lines += [f"  launch: {kernel.entry}" for kernel in self.plan.kernels]
-        return "\n".join(lines)
+        """How the kernel came about, as text.
+
+        Targets, origin and milliseconds of each phase, then of every launch what the device
+        compiler says it takes (registers, spills, shared memory), how many blocks fit on a
+        multiprocessor, and why something fell off the fast path.
+        """
+        return kernel_report(self)
 
     # -- running --------------------------------------------------------------------------------
     def get_profiler(self, tensor_supply_type: Any = None) -> Profiler:

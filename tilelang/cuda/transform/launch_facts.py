@@ -9,6 +9,7 @@ from tilelang.cuda.access import operations
 from tilelang.errors import LoweringError
 from tilelang.ir.expr import const_int
 from tilelang.transform.simt.launch import launch_of
+from tilelang.transform.simt.notes import with_notes
 
 __all__ = ["record_launch_facts"]
 
@@ -39,8 +40,12 @@ def record_launch_facts(func: T.PrimFunc, arch: int) -> T.PrimFunc:
     if flags:
         func = func.with_attr("tl.launch_flags", flags)
     notes = launch.loops[0].annotations if launch.loops else {}
-    if names := _overlapping(func):
+    if names := _annotated(func, "tl.may_alias"):
         func = func.with_attr("tl.may_alias", names)
+    if ratios := _annotated(func, "tl.l2_hit_ratio"):
+        func = with_notes(
+            func, [f"T.annotate_l2_hit_ratio has no effect on {', '.join(ratios)}: it is a hint"]
+        )
     if (blocks := const_int(notes.get("tl.min_blocks_per_sm"))) is not None:
         func = func.with_attr("tl.min_blocks", blocks)
     if "tl.cluster" not in notes:
@@ -60,11 +65,12 @@ def record_launch_facts(func: T.PrimFunc, arch: int) -> T.PrimFunc:
     return func.with_attr("tl.cluster", [x, y, z])
 
 
-def _overlapping(func: T.PrimFunc) -> list[str]:
+def _annotated(func: T.PrimFunc, key: str) -> list[str]:
+    """Names of the buffers with an annotation."""
     found: dict[str, None] = {}
 
     def on_attr(attr: T.AttrStmt) -> None:
-        if attr.attr_key == "tl.may_alias":
+        if attr.attr_key == key:
             found[str(attr.node.name)] = None
 
     structural_walk(func.body, (T.AttrStmt, on_attr))

@@ -13,6 +13,7 @@ from tilelang.cuda.op.gemm_plan import plan_gemm
 from tilelang.errors import render_span
 from tilelang.ir.op import TileCall
 from tilelang.transform.simt.launch import launch_of
+from tilelang.transform.simt.notes import with_notes
 
 __all__ = ["expand_scalar_products"]
 
@@ -26,6 +27,7 @@ def expand_scalar_products(func: T.PrimFunc, arch: int) -> T.PrimFunc:
     j] += sum over k of A[i, k] * B[k, j]``.
     """
     threads = launch_of(func).threads
+    notes: list[str] = []
 
     def expand(stmt: T.Evaluate) -> Any:
         call = TileCall.of(stmt)
@@ -36,6 +38,9 @@ def expand_scalar_products(func: T.PrimFunc, arch: int) -> T.PrimFunc:
             return stmt
         where = "" if call.span is None else f"\n{render_span(call.span)}"
         logger.warning("T.gemm runs on scalar units: %s%s", reason, where)
+        # No line: a kernel in the cache serves programs of other places too.
+        operands = ", ".join(str(call.operand(name).source.name) for name in "ABC")
+        notes.append(f"T.gemm({operands}) runs on scalar units: {reason}")
         return scalar_gemm(call)
 
-    return func.with_body(structural_map(func.body, (T.Evaluate, expand)))
+    return with_notes(func.with_body(structural_map(func.body, (T.Evaluate, expand))), notes)

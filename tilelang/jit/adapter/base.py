@@ -30,7 +30,8 @@ _PLAN = "plan.json"
 _KERNEL_SOURCE = "kernel_source"
 _HOST_SOURCE = "host_source"
 _LINES = "lines.json"
-_TEXTS = frozenset({_PLAN, _KERNEL_SOURCE, _HOST_SOURCE, _LINES})
+_NOTES = "notes.json"
+_TEXTS = frozenset({_PLAN, _KERNEL_SOURCE, _HOST_SOURCE, _LINES, _NOTES})
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class KernelBundle:
         File names to contents: what the adapter's :meth:`~KernelAdapter.load` reads.
     line_table : mapping
         Entry name to ``[file, line]`` of the user's launch.
+    notes : mapping
+        Entry name to remarks of the lowering, for ``kernel.report()``.
     directory : Path, optional
         A folder that holds ``binaries`` as files, for loaders that need a path.
     runtime_module : object, optional
@@ -58,6 +61,7 @@ class KernelBundle:
     host_source: str = ""
     binaries: Mapping[str, bytes] = field(default_factory=dict)
     line_table: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     directory: Path | None = None
     runtime_module: Any = None
 
@@ -73,6 +77,7 @@ class KernelBundle:
             _KERNEL_SOURCE: self.kernel_source.encode(),
             _HOST_SOURCE: self.host_source.encode(),
             _LINES: json.dumps(dict(self.line_table)).encode(),
+            _NOTES: json.dumps(dict(self.notes)).encode(),
             **self.binaries,
         }
 
@@ -91,6 +96,7 @@ class KernelBundle:
             host_source=files[_HOST_SOURCE].decode(),
             binaries={name: data for name, data in files.items() if name not in _TEXTS},
             line_table=json.loads(files[_LINES]),
+            notes=json.loads(files[_NOTES]),
             directory=directory,
         )
 

@@ -24,6 +24,7 @@ from tilelang.transform.simt.defaults import default_distribution, dtype_bits
 from tilelang.transform.simt.inference import MatrixRule, infer_layouts
 from tilelang.transform.simt.launch import Launch, launch_of
 from tilelang.transform.simt.nest import nest_of
+from tilelang.transform.simt.notes import with_notes
 from tilelang.transform.simt.once import once, once_for_all, runs_once
 from tilelang.transform.simt.output import lower_print, prints_tile
 from tilelang.transform.simt.parallel import lower_nest
@@ -117,7 +118,7 @@ def lower_to_threads(func: T.PrimFunc, program: ThreadProgram) -> T.PrimFunc:
     result = widen_atomics(_Rewriter(inferred.nests, ctx, program, block_program).run(body))
     body = T.stmt_seq(*ctx.allocations, result)
     func = func.with_body(launch.around(body)).with_attr("tl.block", list(launch.block))
-    func = func.with_attr("tl.notes", ctx.notes)
+    func = with_notes(func, ctx.notes)
     if storage:
         func = func.with_attr("tl.storage_layouts", [[b, layout] for b, layout in storage.items()])
     return func
