@@ -10,9 +10,9 @@ from tvm import tirx as T
 from tilelang.cpu.op.gemm import lower_gemm
 from tilelang.cpu.op.loops import Lowering, alloc, load, nest
 from tilelang.ir.expr import const_int, dtype_of
-from tilelang.ir.op import GEMM, TileCall
-from tilelang.ir.op.gemm_sp import sparsity_group
-from tilelang.ir.region import region_extents, to_region
+from tilelang.ir.op import TileCall
+from tilelang.ir.op.gemm_sp import dense_product, sparsity_group
+from tilelang.ir.region import region_extents
 
 __all__ = ["lower_gemm_sp"]
 
@@ -49,17 +49,7 @@ def lower_gemm_sp(call: TileCall, ctx: Lowering) -> T.Stmt:
         )
 
     zero = T.const(0, dtype)
-    product = GEMM.call(
-        call.span,
-        {
-            "transpose_B": attrs.transpose_B,
-            "policy": attrs.policy,
-            "clear_accum": attrs.clear_accum,
-        },
-        A=to_region(dense),
-        B=call.operand("B"),
-        C=call.operand("C"),
-    )
+    product = dense_product(call, dense)
     dense_call = TileCall.of(product)
     assert dense_call is not None
     return T.SeqStmt(

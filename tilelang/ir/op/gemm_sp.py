@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 from tvm import DataType, ir
+from tvm import tirx as T
 from tvm_ffi.dataclasses import py_class
 
 from tilelang.errors import TraceError
 from tilelang.ir import builder
 from tilelang.ir.expr import dtype_of, is_float_dtype
 from tilelang.ir.op.base import Operand, TileAttrs, TileCall, TileOp
-from tilelang.ir.op.gemm import GemmWarpPolicy, clear_now, matrix_shape
+from tilelang.ir.op.gemm import GEMM, GemmWarpPolicy, clear_now, matrix_shape
 from tilelang.ir.op.reduce import wide_dtype
 from tilelang.ir.region import region_extents, to_region
 
-__all__ = ["GEMM_SP", "GemmSPAttrs", "gemm_sp", "sparsity_group"]
+__all__ = ["GEMM_SP", "GemmSPAttrs", "dense_product", "gemm_sp", "sparsity_group"]
 
 _METADATA_BITS = 4
 
@@ -88,6 +89,18 @@ GEMM_SP = TileOp(
     (Operand("A", "r"), Operand("E", "r"), Operand("B", "r"), Operand("C", "rw")),
     _reference,
 )
+
+
+def dense_product(call: TileCall, dense: ir.Var) -> T.Evaluate:
+    """The ``T.gemm`` that ``call`` is once its sparse operand is decompressed into ``dense``."""
+    attrs = call.attrs
+    hints = {
+        "transpose_B": attrs.transpose_B,
+        "policy": attrs.policy,
+        "clear_accum": attrs.clear_accum,
+    }
+    b, c = call.operand("B"), call.operand("C")
+    return GEMM.call(call.span, hints, A=to_region(dense), B=b, C=c)
 
 
 def gemm_sp(

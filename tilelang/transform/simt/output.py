@@ -13,8 +13,7 @@ from tilelang.ir.region import region_extents, region_mins
 from tilelang.transform.loops import nest
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext
-from tilelang.transform.simt.nest import nest_of
-from tilelang.transform.simt.parallel import lower_nest
+from tilelang.transform.simt.dealt import deal
 
 __all__ = ["lower_print", "prints_tile"]
 
@@ -66,19 +65,8 @@ def _gathered(tile: ir.Var, ctx: SimtContext) -> tuple[ir.Var, T.Stmt]:
     def put(at: list[ir.Expr]) -> T.Stmt:
         return T.BufferStore(space, T.BufferLoad(tile, at), at)
 
-    loop = nest_of(nest(list(tile.shape), put, None))
-    if loop is None:  # one element
-        zero = [T.const(0, "int32")] * len(tile.shape)
-        value = T.BufferLoad(ctx.tile(tile).registers, [T.const(0, "int32")])
-        return space, unit(T.BufferStore(space, value, zero))
-    return space, unit(lower_nest(loop, _over_loops(tile, ctx), ctx))
-
-
-def _over_loops(tile: ir.Var, ctx: SimtContext) -> Any:
-    """The tile's distribution over the dimensions that :func:`nest` makes loops of."""
-    moving = [axis for axis, extent in enumerate(tile.shape) if const_int(extent) != 1]
-    axes = {axis: position for position, axis in enumerate(moving)}
-    return ctx.tile(tile).distribution.onto(axes, [int(tile.shape[axis]) for axis in moving])
+    copy = nest(list(tile.shape), put, None)
+    return space, deal(copy, ctx.tile(tile).distribution, ctx)
 
 
 def _loop(message: ir.Expr, region: ir.TensorRegion, shown: ir.Var, ctx: SimtContext) -> T.Stmt:

@@ -22,10 +22,7 @@ from tilelang.transform import elementwise
 from tilelang.transform.loops import store
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext
-from tilelang.transform.simt.defaults import default_distribution
-from tilelang.transform.simt.nest import nest_of
-from tilelang.transform.simt.once import once
-from tilelang.transform.simt.parallel import lower_nest
+from tilelang.transform.simt.dealt import deal
 from tilelang.transform.simt.reduce import across, combine, exchange_lanes, exchange_warps, inside
 
 __all__ = ["contribute", "lower_finalize_reducer", "lower_reducer_init", "update_atomically"]
@@ -74,7 +71,7 @@ def lower_reducer_init(call: TileCall, ctx: SimtContext) -> T.Stmt:
     """The neutral element everywhere; the start value in one copy."""
     region = call.operand("reducer")
     if not ctx.is_tile(region.source):
-        return _dealt(elementwise.lower_reducer_init(call, None), None, ctx)
+        return deal(elementwise.lower_reducer_init(call, None), None, ctx)
     tile = ctx.tile(region.source)
     neutral = identity(call.attrs.kind, dtype_of(region))
     r = T.Var("r", "int32")
@@ -94,7 +91,7 @@ def lower_finalize_reducer(call: TileCall, ctx: SimtContext) -> T.Stmt:
         if dst is None:
             return T.Evaluate(0)
         wanted = ctx.tile(dst.source).distribution if ctx.is_tile(dst.source) else None
-        return _dealt(elementwise.lower_finalize_reducer(call, None), wanted, ctx)
+        return deal(elementwise.lower_finalize_reducer(call, None), wanted, ctx)
     tile = ctx.tile(region.source)
     partial, distribution = tile.registers, tile.distribution
     fold = combine(call.attrs.kind)
@@ -154,28 +151,3 @@ def _offsets(dst: ir.TensorRegion, tile: Distribution, at: list[Any]) -> list[An
 
 def _expr(value: Any) -> ir.Expr:
     return value if isinstance(value, ir.Expr) else T.const(int(value), "int32")
-
-
-def _dealt(stmt: Any, wanted: Distribution | None, ctx: SimtContext) -> T.Stmt:
-    """Deal the nest of an element-wise statement to the threads; ``wanted`` is a tile's share."""
-    if isinstance(stmt, T.SeqStmt):
-        return T.stmt_seq(*[_dealt(child, wanted, ctx) for child in stmt.seq])
-    nest = nest_of(stmt)
-    if nest is not None:
-        loop = _over_loops(wanted) if wanted is not None else None
-        if loop is None:
-            loop = default_distribution(nest, ctx.threads, ctx.layouts, ctx.analyzer)
-        return unit(lower_nest(nest, loop, ctx), stmt.span)
-    if not isinstance(stmt, T.BufferStore):
-        return stmt
-    if ctx.is_tile(stmt.buffer):
-        registers = ctx.tile(stmt.buffer).registers
-        return unit(T.BufferStore(registers, stmt.value, [T.const(0, "int32")], stmt.span))
-    return once(stmt, ctx)
-
-
-def _over_loops(tile: Distribution) -> Distribution:
-    """The distribution over the dimensions that are loops: those of extent above 1."""
-    moving = [axis for axis, extent in enumerate(tile.shape) if extent != 1]
-    axes = {axis: position for position, axis in enumerate(moving)}
-    return tile.onto(axes, [tile.shape[axis] for axis in moving])

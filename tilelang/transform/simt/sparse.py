@@ -10,9 +10,9 @@ from tvm import tirx as T
 from tvm_ffi import structural_map
 
 from tilelang.ir.expr import const_int, dtype_of
-from tilelang.ir.op import GEMM, TileCall
-from tilelang.ir.op.gemm_sp import sparsity_group
-from tilelang.ir.region import region_extents, to_region
+from tilelang.ir.op import TileCall
+from tilelang.ir.op.gemm_sp import dense_product, sparsity_group
+from tilelang.ir.region import region_extents
 from tilelang.transform.loops import load, nest
 
 __all__ = ["expand_sparse_products"]
@@ -49,17 +49,7 @@ def _dense(call: TileCall) -> T.Stmt:
     def body(at: list[ir.Expr]) -> T.Stmt:
         return T.BufferStore(dense, element(*at), at, call.span)
 
-    product = GEMM.call(
-        call.span,
-        {
-            "transpose_B": attrs.transpose_B,
-            "policy": attrs.policy,
-            "clear_accum": attrs.clear_accum,
-        },
-        A=to_region(dense),
-        B=call.operand("B"),
-        C=call.operand("C"),
-    )
+    product = dense_product(call, dense)
     return T.SeqStmt(
         [T.AllocBuffer(dense), nest([rows, halves * 2], body, call.span), product], call.span
     )
