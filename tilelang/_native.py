@@ -184,9 +184,7 @@ class BoundCall(NamedTuple):
     result: Any
 
 
-def make_binder(
-    plan: LaunchPlan | str, current_device: Callable[[], int] | None = None
-) -> Callable[..., BoundCall]:
+def make_binder(plan: LaunchPlan | str) -> Callable[..., BoundCall]:
     """Build a function that checks and binds arguments exactly as the native launchers do.
 
     It is for adapters that launch from Python: the returned callable takes the input arguments,
@@ -196,10 +194,8 @@ def make_binder(
     ----------
     plan : LaunchPlan or str
         The plan, or its JSON text.
-    current_device : callable, optional
-        Returns the number of the device for calls without a tensor argument; 0 by default.
     """
-    bind = _make_binder(_plan_text(plan), current_device)
+    bind = _make_binder(_plan_text(plan))
 
     def bound(*args: Any) -> BoundCall:
         symbols, device, kernels, workspaces, result = bind(*args)

@@ -25,7 +25,6 @@ __all__ = [
     "compile_source",
     "fingerprint",
     "make_launcher",
-    "native_arguments",
 ]
 
 BINARY = "kernel.cubin"
@@ -67,7 +66,10 @@ def fingerprint() -> Mapping[str, str]:
 
 
 def make_launcher(
-    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
+    plan: LaunchPlan,
+    binaries: DeviceBinaries,
+    lines: Mapping[str, Any],
+    queue: Callable[[int, int, int], int] | None = None,
 ) -> Callable[..., Any]:
     """The native launcher of compiled CUDA kernels.
 
@@ -80,6 +82,9 @@ def make_launcher(
         File ``kernel.cubin``, and ``kernel.archs``, the architectures it is for.
     lines : mapping
         Entry name to ``(file, line)`` of the user's launch.
+    queue : callable, optional
+        Called in place of ``cuLaunchKernelEx``, with the addresses of the launch configuration,
+        the function and the array of arguments; returns the driver's result code.
 
     Returns
     -------
@@ -89,14 +94,10 @@ def make_launcher(
         driver or the device refuses the launch, before anything is allocated or written.
     """
     make = tvm_ffi.get_global_func("tl.cuda.make_launcher")
-    launcher: Callable[..., Any] = make(*native_arguments(plan, binaries, lines))
-    return launcher
-
-
-def native_arguments(
-    plan: LaunchPlan, binaries: DeviceBinaries, lines: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    """What the native library makes a launcher from: plan, code, archs, lines, driver."""
     where = [":".join(str(part) for part in lines.get(k.entry, ())) for k in plan.kernels]
     archs = binaries.get(ARCHS, b"").decode()
-    return plan.to_json(), binaries[BINARY], archs, where, env.TILELANG_CUDA_DRIVER
+    driver = env.TILELANG_CUDA_DRIVER
+    launcher: Callable[..., Any] = make(
+        plan.to_json(), binaries[BINARY], archs, where, driver, queue
+    )
+    return launcher

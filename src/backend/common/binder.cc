@@ -45,14 +45,32 @@ std::string RankExpectation(const Plan& plan, const ParamSpec& param, const DLTe
          std::to_string(param.dtype.type.lanes) + " lanes as last dimension";
 }
 
+/*! \brief Parameter index of each argument. */
+std::vector<int> InputsOf(const Plan& plan) {
+  std::vector<int> inputs;
+  for (int i = 0; i < static_cast<int>(plan.params.size()); ++i) {
+    if (!plan.params[i].is_output) inputs.push_back(i);
+  }
+  return inputs;
+}
+
+/*! \brief Device 0 of the first tensor that is declared on an accelerator. */
+DLDevice DeclaredDevice(const Plan& plan) {
+  for (const ParamSpec& param : plan.params) {
+    if (param.kind == ParamKind::kTensor && param.device != kDLCPU) return {param.device, 0};
+  }
+  return {kDLCPU, 0};
+}
+
 }  // namespace
 
-Binder::Binder(Plan plan) : plan_(std::move(plan)) {
+Binder::Binder(Plan plan)
+    : plan_(std::move(plan)),
+      inputs_(InputsOf(plan_)),
+      default_device_(DeclaredDevice(plan_)),
+      plain_(plan_, inputs_) {
   std::vector<bool> present(plan_.params.size());
-  for (int i = 0; i < static_cast<int>(plan_.params.size()); ++i) {
-    present[i] = !plan_.params[i].is_output;
-    if (present[i]) inputs_.push_back(i);
-  }
+  for (int index : inputs_) present[index] = true;
   steps_ = OrderSteps(plan_, present);
 }
 
@@ -60,6 +78,19 @@ Binder::~Binder() = default;
 
 void Binder::Bind(const AnyView* args, int num_args, Frame* frame) const {
   if (num_args != static_cast<int>(inputs_.size())) FailCount(num_args);
+  if (plain_.Bind(plan_, args, frame)) {
+    if (!frame->device_known) frame->device = default_device_;
+    SolveSymbols(plan_, steps_, frame);
+    if (plain_.Fit(plan_, *frame)) {
+      CheckAssertions(*frame);
+      return;
+    }
+  }
+  BindAny(args, num_args, frame);
+}
+
+/*! \brief Bind arguments of every kind that is allowed; the checks come in the order promised. */
+void Binder::BindAny(const AnyView* args, int num_args, Frame* frame) const {
   bool complete = true;
   for (int i = 0; i < num_args; ++i) {
     int index = inputs_[i];
@@ -133,6 +164,8 @@ void Binder::BindScalar(int index, const AnyView& arg, Frame* frame) const {
 /*! \brief All tensors declared on an accelerator must be on one device of that kind. */
 void Binder::FindDevice(Frame* frame) const {
   int first = -1;
+  frame->device = default_device_;
+  frame->device_known = false;
   for (int index : inputs_) {
     const DLTensor* tensor = frame->tensors[index];
     if (tensor == nullptr || plan_.params[index].device == kDLCPU) continue;
@@ -146,13 +179,6 @@ void Binder::FindDevice(Frame* frame) const {
                             plan_.params[first].name + "', got one on " +
                             FormatDevice(tensor->device),
                         nullptr);
-    }
-  }
-  if (first >= 0) return;
-  for (const ParamSpec& param : plan_.params) {
-    if (param.kind == ParamKind::kTensor && param.device != kDLCPU) {
-      frame->device = {param.device, 0};
-      return;
     }
   }
 }

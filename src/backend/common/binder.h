@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plain_args.h"
 #include "plan.h"
 #include "small_array.h"
 
@@ -74,6 +75,7 @@ class Binder {
 
  private:
   [[noreturn]] void FailCount(int num_args) const;
+  void BindAny(const tvm::ffi::AnyView* args, int num_args, Frame* frame) const;
   bool BindTensor(int index, const tvm::ffi::AnyView& arg, Frame* frame) const;
   void BindScalar(int index, const tvm::ffi::AnyView& arg, Frame* frame) const;
   void FindDevice(Frame* frame) const;
@@ -84,8 +86,10 @@ class Binder {
   void CheckAssertions(const Frame& frame) const;
 
   Plan plan_;
-  std::vector<int> inputs_;       // parameter index of each argument
-  std::vector<SolveStep> steps_;  // valid when no argument is None
+  std::vector<int> inputs_;             // parameter index of each argument
+  DLDevice default_device_{kDLCPU, 0};  // of a call whose tensors do not tell
+  std::vector<SolveStep> steps_;        // valid when no argument is None
+  PlainArgs plain_;
 };
 
 }  // namespace runtime

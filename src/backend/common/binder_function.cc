@@ -5,7 +5,6 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/registry.h>
 
 #include <memory>
@@ -26,8 +25,6 @@ namespace ffi = tvm::ffi;
 
 using Values = ffi::Array<int64_t>;
 using List = ffi::Array<ffi::Any>;
-/*! \brief Tells the device of a call that has no tensor argument. */
-using CurrentDevice = ffi::Optional<ffi::Function>;
 
 /*! \brief Slots are unsigned words; FFI integers are signed, so the bits are kept as they are. */
 int64_t SlotBits(uint64_t slot) { return static_cast<int64_t>(slot); }
@@ -47,14 +44,10 @@ List BindKernel(const Binder& binder, const KernelSpec& kernel, const Frame& fra
 }
 
 /*! \brief [symbols, device type and id, kernels, workspaces, result]. */
-List BindCall(const Binder& binder, const CurrentDevice& current_device, const ffi::AnyView* args,
-              int num_args) {
+List BindCall(const Binder& binder, const ffi::AnyView* args, int num_args) {
   const Plan& plan = binder.plan();
   Frame frame(plan);
   binder.Bind(args, num_args, &frame);
-  if (!frame.device_known && current_device.has_value()) {
-    frame.device.device_id = static_cast<int>((*current_device)().cast<int64_t>());
-  }
   Outputs outputs(binder, &frame);
   List workspaces;
   for (const ffi::Tensor& memory : AllocateWorkspaces(binder, &frame)) workspaces.push_back(memory);
@@ -66,11 +59,11 @@ List BindCall(const Binder& binder, const CurrentDevice& current_device, const f
   return {symbols, device, kernels, workspaces, outputs.Take()};
 }
 
-ffi::Function MakeBinder(const ffi::String& plan_json, const CurrentDevice& current_device) {
+ffi::Function MakeBinder(const ffi::String& plan_json) {
   auto binder = std::make_shared<Binder>(Plan::FromJson(plan_json));
   return ffi::Function::FromPacked(
-      [binder, current_device](const ffi::AnyView* args, int32_t num_args, ffi::Any* result) {
-        *result = BindCall(*binder, current_device, args, num_args);
+      [binder](const ffi::AnyView* args, int32_t num_args, ffi::Any* result) {
+        *result = BindCall(*binder, args, num_args);
       });
 }
 

@@ -98,7 +98,7 @@ void FailLaunch(DeviceModule& module, const std::string& who, const std::string&
 void CheckLaunch(DeviceModule& module, const std::string& who, size_t index,
                  const Launch& launch) {
   LoadedKernel& kernel = module.kernel(index);
-  std::string where = " on " + DeviceText(module.device());
+  const std::string where = " on " + DeviceText(module.device());
   for (int dim = 0; dim < 3; ++dim) {
     if (launch.grid[dim] > module.max_grid(dim)) {
       runtime::Fail(kLaunchError, who + ": a grid of " + Triple(launch.grid) + " blocks is needed" +

@@ -43,6 +43,16 @@ std::string DeviceText(int device);
                              const std::string& entry, size_t kernel, const Launch& launch,
                              int code);
 
+/*! \brief True for a launch that the device can run as things are; CheckLaunch decides others. */
+inline bool IsUsual(DeviceModule& module, size_t index, const Launch& launch) {
+  const LoadedKernel& kernel = module.kernel(index);
+  int64_t threads = launch.threads();
+  return launch.grid[0] <= module.max_grid(0) && launch.grid[1] <= module.max_grid(1) &&
+         launch.grid[2] <= module.max_grid(2) && launch.cluster_blocks() == 1 && threads >= 1 &&
+         threads <= kernel.max_threads &&
+         launch.dynamic_shared <= kernel.dynamic_shared.load(std::memory_order_relaxed);
+}
+
 /*! \brief Throw LaunchError if the device cannot run such a launch at all. */
 void CheckLaunch(DeviceModule& module, const std::string& who, size_t kernel,
                  const Launch& launch);

@@ -12,14 +12,14 @@ from tilelang.engine.launch_plan import LaunchPlan
 from tilelang.jit.adapter.base import KernelBundle
 from tilelang.jit.adapter.c_library import c_compiler_stamp
 
-__all__ = ["code_fingerprint", "cpu_launcher", "device_launcher"]
+__all__ = ["code_fingerprint", "cpu_launcher", "device_launcher", "with_fast_calls"]
 
 
 def cpu_launcher(plan: LaunchPlan, module: Any) -> Callable[..., Any]:
     """The callable of ``plan`` over the workers of a loaded module (``module[entry]``)."""
     workers = [module[kernel.entry] for kernel in plan.kernels]
     launcher: Callable[..., Any] = make_cpu_launcher(plan, workers)
-    return _with_fast_calls(launcher, plan)
+    return with_fast_calls(launcher, plan)
 
 
 def code_fingerprint(context: BackendContext) -> Mapping[str, str]:
@@ -35,10 +35,10 @@ def device_launcher(bundle: KernelBundle) -> Callable[..., Any] | None:
     if compiler is None:
         return None
     launcher = compiler.load(bundle.plan, bundle.binaries, bundle.line_table)
-    return _with_fast_calls(launcher, bundle.plan)
+    return with_fast_calls(launcher, bundle.plan)
 
 
-def _with_fast_calls(launcher: Callable[..., Any], plan: LaunchPlan) -> Callable[..., Any]:
+def with_fast_calls(launcher: Callable[..., Any], plan: LaunchPlan) -> Callable[..., Any]:
     """Let the Cython extension make the calls, where it is built: in about half the time."""
     try:
         from tilelang.jit.adapter.cython._launcher import (  # optional, and slow to import

@@ -17,7 +17,7 @@ import tvm_ffi
 from fake_cuda_driver import FakeDriver, cuda_tensor, on_device, plan_of
 
 from tilelang.cuda.device_code import make_launcher
-from tilelang.cuda.python_launcher import PythonLauncher
+from tilelang.cuda.python_launcher import make_python_launcher
 from tilelang.engine.expr_program import Sym
 from tilelang.engine.launch_plan import ArgRef, KernelLaunch, LaunchPlan, Param, Workspace
 from tilelang.env import env
@@ -74,7 +74,7 @@ def record(driver: FakeDriver, run: Callable[..., Any], args: tuple[Any, ...]) -
 
 def main(folder: str) -> None:
     driver = FakeDriver(Path(folder), stand_in=True)
-    makers = {"native": make_launcher, "python": PythonLauncher}
+    makers = {"native": make_launcher, "python": make_python_launcher}
     out: dict[str, dict[str, Any]] = {}
     with env.scope(TILELANG_CUDA_DRIVER=driver.path):
         for name, plan, args, failures in scenarios():

@@ -77,6 +77,7 @@ cdef extern from "tvm/ffi/extra/c_env_api.h":
         DLPackManagedTensorAllocator allocator, int globally,
         DLPackManagedTensorAllocator* previous)
     int TVMFFIEnvSetStream(int32_t type, int32_t id, void* stream, void** previous)
+    void* TVMFFIEnvGetStream(int32_t type, int32_t id)
 
 cdef extern from *:
     """
@@ -113,6 +114,7 @@ cdef class KernelLauncher:
     cdef void* _handle
     cdef TVMFFISafeCallType _call
     cdef const DLPackExchangeAPI* _torch
+    cdef bint _allocates
 
     def __init__(self, function, plan):
         import torch
@@ -123,6 +125,7 @@ cdef class KernelLauncher:
         self._raise_pending = tvm_ffi.get_global_func("tl.runtime.raise_pending")
         self._tensor_type = torch.Tensor
         self._parameter_type = torch.nn.Parameter
+        self._allocates = bool(plan.workspaces) or len(plan.inputs()) < len(plan.params)
         self._handle = <void*><uint64_t>function.__chandle__()
         self._call = TVMFFIFunctionGetCellPtr(self._handle).safe_call
         capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
@@ -132,6 +135,10 @@ cdef class KernelLauncher:
                 capsule, b"dlpack_exchange_api")
 
     def __call__(self, *args):
+        return self.call(args)
+
+    cdef object call(self, tuple args):
+        """Launch with the arguments in ``args``."""
         cdef TVMFFIAny packed[MAX_ARGS]
         cdef DLTensor tensors[MAX_ARGS]
         cdef TVMFFIAny result
@@ -157,14 +164,18 @@ cdef class KernelLauncher:
             if self._torch.current_work_stream(
                     device.device_type, device.device_id, &stream) != 0:
                 propagate_exception()
-            TVMFFIEnvSetStream(device.device_type, device.device_id, stream, &previous_stream)
-        TVMFFIEnvSetDLPackManagedTensorAllocator(
-            self._torch.managed_tensor_allocator, 0, &previous)
+            previous_stream = TVMFFIEnvGetStream(device.device_type, device.device_id)
+            if stream != previous_stream:
+                TVMFFIEnvSetStream(device.device_type, device.device_id, stream, NULL)
+        if self._allocates:
+            TVMFFIEnvSetDLPackManagedTensorAllocator(
+                self._torch.managed_tensor_allocator, 0, &previous)
         with nogil:
             code = self._call(self._handle, packed, count, &result)
-        if device.device_type != kDLCPU:
+        if stream != previous_stream:
             TVMFFIEnvSetStream(device.device_type, device.device_id, previous_stream, NULL)
-        TVMFFIEnvSetDLPackManagedTensorAllocator(previous, 0, NULL)
+        if self._allocates:
+            TVMFFIEnvSetDLPackManagedTensorAllocator(previous, 0, NULL)
         if code == _PYTHON_ERROR_IS_SET:
             propagate_exception()
         if code != 0:

@@ -1,7 +1,7 @@
-"""Execution backend ``nvrtc``: CUDA text compiled in-process, launched from Python.
+"""Execution backend ``nvrtc``: CUDA text compiled in-process, launched by ``cuda-python``.
 
-Launches go through the driver bindings of ``cuda-python``. Arguments are checked, and results and
-errors made, by the same native code as in the other execution backends.
+Arguments are checked, launches prepared, and results and errors made, by the same native code as in
+the other execution backends; the driver bindings of ``cuda-python`` queue the launches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tilelang.backend import find_device_compiler
 from tilelang.errors import UnsupportedError
 from tilelang.jit.adapter.base import KernelAdapter, KernelBundle
-from tilelang.jit.adapter.launcher import code_fingerprint
+from tilelang.jit.adapter.launcher import code_fingerprint, with_fast_calls
 
 if TYPE_CHECKING:
     from tilelang.backend import BackendContext
@@ -46,7 +46,8 @@ class NVRTCAdapter(KernelAdapter):
         compiler = find_device_compiler(bundle.binaries)
         if compiler is None or compiler.load_in_python is None:
             raise UnsupportedError("the backend of this kernel has no launcher in Python")
-        return compiler.load_in_python(bundle.plan, bundle.binaries, bundle.line_table)
+        launcher = compiler.load_in_python(bundle.plan, bundle.binaries, bundle.line_table)
+        return with_fast_calls(launcher, bundle.plan)
 
 
 ADAPTER = NVRTCAdapter
