@@ -38,12 +38,15 @@ class Mutation:
         at position ``occurrence`` is meant. ``after`` may be ``"pass"``.
     kernels : tuple of str
         The kernels that are expected to notice, tried first.
+    how : str
+        The execution that has the bug, one of :data:`testing.fuzz.execute.WAYS`.
     """
 
     name: str
     where: str
     edits: tuple[tuple[str, str] | tuple[str, str, int], ...]
     kernels: tuple[str, ...]
+    how: str = "llvm"
 
 
 @contextlib.contextmanager

@@ -40,17 +40,19 @@ class Verdict:
         return self.kernel is not None
 
 
-def difference(name: str) -> str | None:
+def difference(name: str, how: str = "llvm") -> str | None:
     """How the compiled kernel differs from the interpreter, or its error; None if it agrees."""
     try:
-        return compare(expected(name), execute(kernels(name), "llvm"))
+        return compare(expected(name), execute(kernels(name), how))
     except Exception as error:  # noqa: BLE001  any error is noticed
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def baseline() -> dict[str, str]:
     """The kernels that disagree without any mutation, and how. There should be none."""
-    found = {name: difference(name) for name in names()}
+    found = {
+        f"{name} ({how})": difference(name, how) for how in ("llvm", "cuda") for name in names(how)
+    }
     return {name: text for name, text in found.items() if text is not None}
 
 
@@ -64,7 +66,7 @@ def run_mutation(mutation: Mutation, thorough: bool = True) -> Verdict:
     """
     order = list(mutation.kernels)
     if thorough:
-        order += [name for name in names() if name not in order]
+        order += [name for name in names(mutation.how) if name not in order]
     for name in order:  # before the bug is there
         expected(name)
     with planted(mutation):
@@ -90,7 +92,7 @@ def _child(
     with env.scope(TILELANG_NUM_THREADS="1"), planted(mutation):
         for name in order:
             sender.send((name, None))
-            found = difference(name)
+            found = difference(name, mutation.how)
             if found is not None:
                 sender.send((name, found))
                 return
@@ -119,6 +121,7 @@ def _listen(
 
 def run_mutations(mutations: Iterable[Mutation], thorough: bool = True) -> Iterator[Verdict]:
     """The verdict of each mutation, as it is found."""
-    difference(names()[0])  # the compiler loads once, here; nothing is launched in parallel
+    difference(names()[0])  # the compilers load once, here; nothing is launched in parallel
+    difference(names("cuda")[0], "cuda")
     for mutation in mutations:
         yield run_mutation(mutation, thorough)

@@ -10,6 +10,7 @@ from testing.mutation.edit import Mutation, StaleMutation, planted
 from testing.mutation.mutations import MUTATIONS
 from testing.mutation.registry import names
 from testing.mutation.run import difference, run_mutation
+from testing.mutation.simt_mutations import SIMT_MUTATIONS
 from tilelang.transform import guard_accesses
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs bugs in forked processes")
@@ -18,6 +19,11 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs bugs in fo
 @pytest.mark.parametrize("name", names())
 def test_without_mutation_all_agree(name):
     assert difference(name) is None
+
+
+@pytest.mark.parametrize("name", sorted({n for m in SIMT_MUTATIONS for n in m.kernels}))
+def test_without_mutation_emulated_cuda_agrees(name):
+    assert difference(name, "cuda") is None
 
 
 @needs_fork

@@ -157,6 +157,13 @@ void tl_emu_trap(const char* message) {
                    " at " + At(__builtin_return_address(0)));
 }
 
+void tl_emu_misaligned(const void* address, size_t bytes) {
+  Fail("alignment", ThreadText(*block.current) + ": an access of " + std::to_string(bytes) +
+                        " bytes is " +
+                        std::to_string(reinterpret_cast<uintptr_t>(address) % bytes) +
+                        " past a multiple of them, at " + At(__builtin_return_address(0)));
+}
+
 uint64_t tl_emu_clock() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }

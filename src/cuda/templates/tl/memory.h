@@ -20,10 +20,13 @@ struct chunk<1> {
 // One access of 1 to 32 bytes; both addresses are aligned to it (to 16 bytes for 32).
 template <int bytes>
 TL_DEVICE void vec_copy(void* dst, const void* src) {
+  ptx::require_aligned(dst, alignof(chunk<bytes>));
+  ptx::require_aligned(src, alignof(chunk<bytes>));
   *static_cast<chunk<bytes>*>(dst) = *static_cast<const chunk<bytes>*>(src);
 }
 template <int bytes>
 TL_DEVICE void vec_zero(void* dst) {
+  ptx::require_aligned(dst, alignof(chunk<bytes>));
   *static_cast<chunk<bytes>*>(dst) = chunk<bytes>{};
 }
 

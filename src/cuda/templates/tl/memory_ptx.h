@@ -5,6 +5,8 @@
 namespace tl {
 namespace ptx {
 
+// The hardware finds misaligned addresses itself.
+TL_DEVICE void require_aligned(const void*, int) {}
 // Writes four bits of a byte whose others other threads may write meanwhile.
 TL_DEVICE void store_nibble(uint8_t* byte, int shift, unsigned bits) {
   const unsigned old = *static_cast<volatile uint8_t*>(byte);

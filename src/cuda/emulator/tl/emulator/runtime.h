@@ -107,6 +107,7 @@ void tl_emu_atomic(const void* address, size_t bytes, bool writes, Order order);
 void tl_emu_fence();
 
 [[noreturn]] void tl_emu_trap(const char* message);
+[[noreturn]] void tl_emu_misaligned(const void* address, size_t bytes);
 uint64_t tl_emu_clock();
 }
 
