@@ -12,19 +12,19 @@ _LOWER = "tilelang.cpu.transform.lower_tile_ops"
 OP_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "region: the start is ignored",
-        f"{_OP}.loops:_indices",
+        "tilelang.transform.loops:_indices",
         (("m + by_dim[d]", "by_dim[d]"), ("m + o", "o")),
         ("tiled_tails", "transpose"),
     ),
     Mutation(
         "copy: rows and columns swapped",
-        f"{_OP}.elementwise:_copy",
+        "tilelang.transform.elementwise:_copy",
         (("load(src, at, dtype_of(dst))", "load(src, at[::-1], dtype_of(dst))"),),
         ("transpose",),
     ),
     Mutation(
         "fill: the first row only",
-        f"{_OP}.elementwise:lower_fill",
+        "tilelang.transform.elementwise:lower_fill",
         (
             (
                 "nest(moving_extents(dst), lambda at: store(dst, at, value, call.span), call.span)",
@@ -36,13 +36,13 @@ OP_MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transpose: indices are not swapped",
-        f"{_OP}.elementwise:lower_transpose",
+        "tilelang.transform.elementwise:lower_transpose",
         (("[*at[:-2], at[-1], at[-2]]", "at"),),
         ("transpose",),
     ),
     Mutation(
         "im2col: the padding of rows is forgotten",
-        f"{_OP}.elementwise:lower_im2col",
+        "tilelang.transform.elementwise:lower_im2col",
         (
             (
                 "m // out_w % out_h * attrs.stride + k // channels // attrs.kernel"
@@ -55,19 +55,19 @@ OP_MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "im2col: the output is as wide as without padding",
-        f"{_OP}.elementwise:lower_im2col",
+        "tilelang.transform.elementwise:lower_im2col",
         (("width + 2 * attrs.pad - reach", "width - reach"),),
         ("unfolded_image",),
     ),
     Mutation(
         "im2col: dilation and stride exchanged",
-        f"{_OP}.elementwise:lower_im2col",
+        "tilelang.transform.elementwise:lower_im2col",
         (("attrs.dilation * (attrs.kernel - 1) + 1", "attrs.stride * attrs.kernel"),),
         ("unfolded_image",),
     ),
     Mutation(
         "im2col: the last column of the image counts as outside",
-        f"{_OP}.elementwise:lower_im2col",
+        "tilelang.transform.elementwise:lower_im2col",
         (("x < width", "x < width - 1"),),
         ("unfolded_image",),
     ),
@@ -235,13 +235,13 @@ OP_MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reducer: the start is ignored",
-        f"{_OP}.elementwise:lower_reducer_init",
+        "tilelang.transform.elementwise:lower_reducer_init",
         (("start is None", "True"),),
         ("reducers",),
     ),
     Mutation(
         "reducer: everything starts at 0",
-        f"{_OP}.elementwise:lower_reducer_init",
+        "tilelang.transform.elementwise:lower_reducer_init",
         (
             (
                 "identity(call.attrs.kind, dtype_of(reducer))",

@@ -139,7 +139,10 @@ SIMT_MUTATIONS: tuple[Mutation, ...] = (
     _planted(
         "vectors: any two neighbours count as aligned",
         f"{_SIMT}.defaults:divides",
-        (("value % width == 0", "True"),),
+        (
+            ("value % width == 0", "True"),
+            ("int(found.coeff) % width == 0 and int(found.base) % width == 0", "True"),
+        ),
         "few_iterations",
     ),
     _planted(

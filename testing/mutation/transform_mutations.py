@@ -49,7 +49,7 @@ TRANSFORM_MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guard: the safe value is ignored",
-        f"{_GUARD}:_on_load",
+        f"{_GUARD}:_safe_value",
         (("state.safe_values.get(load.source, 0)", "0"),),
         ("safe_value",),
     ),
@@ -170,24 +170,24 @@ TRANSFORM_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "numerics: comparisons and differences are left to the simplifier",
         f"{_NUMERICS}.floats:legalize_minmax",
-        (("element(node.a) not in _WIDE", "type(node) not in extremes"),),
+        (("element(node.a) not in floats", "True"),),
         ("extremes",),
     ),
     Mutation(
         "flatten: strides of the wrong dimensions",
-        f"{_CPU}.flatten:_compact_strides",
+        "tilelang.transform.flatten:_compact_strides",
         (("list(buffer.shape)[1:]", "list(buffer.shape)[:-1]"),),
         ("transpose", "tails"),
     ),
     Mutation(
         "flatten: explicit strides are ignored",
-        f"{_CPU}.flatten:_offset",
+        "tilelang.transform.flatten:_offset",
         (("list(buffer.ty.strides) or _compact_strides(buffer)", "_compact_strides(buffer)"),),
         ("strided",),
     ),
     Mutation(
         "flatten: 32-bit offsets",
-        f"{_CPU}.flatten:_may_be_large",
+        "tilelang.transform.flatten:_may_be_large",
         (("len(buffer.ty.strides)", "False"),),
         ("far_elements",),
     ),
