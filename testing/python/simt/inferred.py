@@ -31,7 +31,7 @@ def inferred(program, arch="sm_80"):
     with mock.patch.object(lower, "infer_layouts", spy):
         func = device_function(lowered(program, arch))
     ((sites, result),) = seen
-    return sites, result, [str(note) for note in func.attrs["tl.notes"]]
+    return sites, result, [str(note) for note in func.attrs.get("tl.notes", ())]
 
 
 def access_faults(program, arch="sm_80"):
