@@ -186,7 +186,7 @@ class Distribution:
 
     @cached_property
     def owners(self) -> tuple[tuple[int, int, int, int], ...]:
-        """The thread digits in their finest form; equal tuples mean equal owners."""
+        """The thread digits in their finest form."""
         return tuple(atom for part in self.threads for atom in _atoms(part))
 
     def holds_for(self, loop: Distribution) -> bool:
@@ -200,14 +200,11 @@ class Distribution:
 
     def written_by(self, loop: Distribution) -> bool:
         """Whether every owner of an element runs the iteration of ``loop`` that writes it."""
-        return self.shape == loop.shape and _nameless(self.owners) == _nameless(loop.owners)
+        return self.shape == loop.shape and _coarsest(self.threads) == _coarsest(loop.threads)
 
     def same_as(self, other: Distribution) -> bool:
         """Whether every element has the same owners and the same slot in both."""
-        slots, others = (
-            [atom for part in tile.slots for atom in _atoms(part)] for tile in (self, other)
-        )
-        return self.written_by(other) and slots == others
+        return self.written_by(other) and _coarsest(self.slots) == _coarsest(other.slots)
 
     def is_replicated(self, threads: int) -> bool:
         """Whether each of ``threads`` threads holds the whole tile."""
@@ -232,9 +229,18 @@ class Distribution:
         )
 
 
-def _nameless(atoms: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Digits of the thread number; which copy is which does not matter."""
-    return [(axis, 0 if axis == COPY else d, extent, stride) for axis, d, extent, stride in atoms]
+def _coarsest(parts: Sequence[Part]) -> list[Part]:
+    """The parts with neighbours joined; which copy is which does not matter."""
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        copy = part.axis == COPY
+        follows = last is not None and part.axis == last.axis
+        if last is not None and follows and (copy or part.divisor == last.divisor * last.extent):
+            joined[-1] = Part(last.axis, last.divisor, last.extent * part.extent, last.stride)
+        else:
+            joined.append(Part(COPY, 1, part.extent, part.stride) if copy else part)
+    return joined
 
 
 def _atoms(part: Part) -> list[tuple[int, int, int, int]]:

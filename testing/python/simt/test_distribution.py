@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from owner_sets import distributions, elements, holders
 
@@ -13,7 +13,9 @@ from tilelang.errors import LayoutError
 from tilelang.layout import Fragment
 from tilelang.layout.distribution import COPY, Distribution, Part, dense, from_fragment
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(
+    max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def slots_of(tile):
@@ -161,11 +163,11 @@ def test_fragments_say_the_same_owners(tile):
 
 
 @quick
-@given(distributions())
+@given(distributions().map(full))
 def test_fragments_of_whole_digits_are_read_back(tile):
-    """Only the part of a digit that the extent reaches is seen: without padding all of it is."""
-    assume(all(tile.covered(a) == e for a, e in enumerate(tile.shape)))
+    """Without padding a fragment tells everything."""
     back = from_fragment(tile.fragment())
+    assert back.same_as(tile)
     assert holders(back) == holders(tile)
     assert all(back.slot_of(i) == tile.slot_of(i) for i in elements(tile.shape))
 

@@ -15,7 +15,7 @@ FOLLOWED = {
     "rows": (T.Fragment([8, 12], forward_fn=lambda i, j: (i, j)), 32),
     "pairs": (T.Fragment([8, 12], forward_fn=lambda i, j: (i * 6 + j // 2, j % 2)), 48),
     "copies": (T.Fragment([8, 12], forward_fn=lambda i, j, r: (i + r * 8, j), replicate=4), 32),
-    "some of the threads": (T.Fragment([8, 12], forward_fn=lambda i, j: (i % 4, i // 4 * 12 + j)), 64),
+    "few threads": (T.Fragment([8, 12], forward_fn=lambda i, j: (i % 4, i // 4 * 12 + j)), 64),
     "slots turned": (T.Fragment([8, 12], forward_fn=lambda i, j: (j, i)), 33),
 }  # fmt: skip
 
