@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from tvm import ir
 from tvm import tirx as T
 from tvm_ffi import structural_map
 
 from tilelang.ir.op import REDUCER_INIT, TileCall
 from tilelang.transform import elementwise
+from tilelang.transform.simt.access_map import mentions
+from tilelang.transform.simt.launch import launch_of
 from tilelang.transform.simt.reducer_style import name_updates
+from tilelang.transform.thread_use import is_thread_program
 
 __all__ = ["ELEMENTWISE", "expand_elementwise"]
 
@@ -21,17 +25,23 @@ ELEMENTWISE: dict[str, Any] = {
     "im2col": elementwise.lower_im2col,
     "transpose": elementwise.lower_transpose,
 }
+_PER_ELEMENT = ("atomic", "copy", "fill", "im2col", "transpose")
 
 
 def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
     """Replace element-wise tile ops by nests; a nest of a copy carries its options.
 
     Before: ``T.copy(A[bx * 64:+64], A_shared)``. After: ``for i in T.parallel(64): A_shared[i] =
-    A[bx * 64 + i]``.
+    A[bx * 64 + i]``. In a thread program, an op on storage of the thread, or at a place that names
+    it, becomes loops of each thread.
     """
+    threads = launch_of(func).variables("threadIdx") if is_thread_program(func) else None
 
     def expand(stmt: T.Evaluate) -> T.Stmt:
         call = TileCall.of(stmt)
+        if call is not None and threads is not None and _is_per_thread(call, threads):
+            if call.name in _PER_ELEMENT:
+                return _serial(ELEMENTWISE[call.name](call, None))
         if call is not None and call.name == "reducer_init":
             return _with_bound_start(stmt, call)
         if call is None or call.name not in ELEMENTWISE:
@@ -40,6 +50,23 @@ def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
         return _with_notes(nest, call) if call.name == "copy" else nest
 
     return func.with_body(name_updates(structural_map(func.body, (T.Evaluate, expand))))
+
+
+def _is_per_thread(call: TileCall, threads: list[ir.Var]) -> bool:
+    return any(
+        str(region.source.scope()) in ("local", "local.var") or mentions(region, threads)
+        for region in (*call.regions("r"), *call.regions("w"))
+    )
+
+
+def _serial(nest: T.Stmt) -> T.Stmt:
+    """The iterations of a parallel nest, one after another."""
+    if not isinstance(nest, T.For) or nest.kind != T.ForKind.PARALLEL:
+        return nest
+    return T.For(
+        nest.loop_var, nest.min, nest.extent, T.ForKind.SERIAL, _serial(nest.body), None, {},
+        nest.step, nest.span,
+    )  # fmt: skip
 
 
 def _with_bound_start(stmt: T.Evaluate, call: TileCall) -> T.Stmt:
