@@ -19,6 +19,7 @@ from tilelang.ir.builder import current_or_none
 from tilelang.ir.span import user_span
 from tilelang.jit.adapter.base import KernelAdapter
 from tilelang.jit.diagnostics import Phases
+from tilelang.jit.kernel_call import KernelCall, show_call
 from tilelang.jit.report import kernel_report
 from tilelang.jit.request import CompileRequest
 from tilelang.jit.torch_op import launch_in_graph, publish
@@ -69,7 +70,7 @@ def explain_failure(
     return error
 
 
-class JITKernel:
+class JITKernel(KernelCall):
     """A compiled kernel; calling it launches it. Made by :func:`tilelang.compile`.
 
     The arguments are the parameters of the program without its outputs, in order or by name; a
@@ -102,7 +103,6 @@ class JITKernel:
 
     __slots__ = (
         "__weakref__",
-        "_launch",
         "adapter",
         "artifact",
         "config",
@@ -141,11 +141,11 @@ class JITKernel:
         self.latency: float | None = None
         self.config: Mapping[str, Any] | None = None
         self.ref_latency: float | None = None
-        self._launch: Callable[..., Any] = adapter.func
+        self._launch = adapter.func
         # Kernels without a content key still need a name that no other process uses.
         self.graph_call = publish(key or uuid.uuid4().hex, self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel; see the class."""
         if kwargs:
             args = self._positional(args, kwargs)
@@ -155,15 +155,21 @@ class JITKernel:
             return launch_in_graph(self.graph_call, args)
         try:
             return self._launch(*args)
-        except ArgumentTypeError:
-            refuse_inside_trace(self.plan.name)
-            # Only here, so that a complete call need not count its arguments.
-            if len(args) >= len(self.inputs) or not self.defaults:
-                raise
-        except RuntimeError as error:
+        except (TypeError, RuntimeError) as error:
+            failure = error
+        return self._recover(failure, args)
+
+    def _recover(self, error: Exception, args: Sequence[Any]) -> Any:
+        """Call again with the defaults of arguments left out, or raise what explains ``error``."""
+        if isinstance(error, RuntimeError):
             names = [param.name for param in self.inputs]
             raise explain_failure(error, self.plan.name, names, args) from None
-        return self(*self._positional(args, {}))
+        if isinstance(error, ArgumentTypeError):
+            refuse_inside_trace(self.plan.name)
+            # Only here, so that a complete call need not count its arguments.
+            if self.defaults and len(args) < len(self.inputs):
+                return self(*self._positional(tuple(args), {}))
+        raise error
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Put keyword arguments in their places, with the errors of a Python call."""
@@ -419,3 +425,6 @@ class JITKernel:
     def __repr__(self) -> str:
         inputs = ", ".join(param.name for param in self.inputs)
         return f"<JITKernel {self.plan.name}({inputs}) on {self.backend}>"
+
+
+show_call(JITKernel, JITKernel._call)

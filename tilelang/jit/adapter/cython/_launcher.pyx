@@ -7,6 +7,11 @@ not know (other array types, huge integers) takes the tvm-ffi call instead, so b
 ways accept the same arguments and raise the same errors.
 """
 
+import gc
+
+import torch
+
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -15,6 +20,10 @@ cdef extern from "Python.h":
     double PyFloat_AsDouble(object value) except? -1
     void* PyCapsule_GetPointer(object capsule, const char* name) except NULL
     void PyErr_Clear()
+    ctypedef struct PyTypeObject:
+        pass
+
+    void PyType_Modified(PyTypeObject* kind)
     void Py_DecRef(PyObject* obj)
 
 cdef extern from "dlpack/dlpack.h":
@@ -117,7 +126,6 @@ cdef class KernelLauncher:
     cdef bint _allocates
 
     def __init__(self, function, plan):
-        import torch
         import tvm_ffi
 
         self.function = function
@@ -254,6 +262,47 @@ cdef class KernelLauncher:
         # The conversion made a new reference, and Cython took another one.
         Py_DecRef(<PyObject*>obj)
         return out
+
+
+@cython.auto_pickle(False)
+cdef class KernelCall:
+    """Base of a kernel: its call, without a Python frame for calls that go as usual.
+
+    ``_launch`` is the native callable. Keyword arguments, tracing and failures are left to the
+    methods ``_call(*args, **kwargs)`` and ``_recover(error, args)`` of the subclass.
+    """
+
+    cdef public object _launch
+
+    def __call__(self, *args, **kwargs):
+        cdef object launch = self._launch
+        if kwargs or type(launch) is not KernelLauncher or _is_compiling():
+            return self._call(*args, **kwargs)
+        try:
+            return (<KernelLauncher>launch).call(args)
+        except (TypeError, RuntimeError) as error:
+            failure = error
+        return self._recover(failure, args)
+
+
+cdef dict _compiler_state = torch.compiler.__dict__
+
+
+cdef bint _is_compiling() except -1:
+    """``torch.compiler.is_compiling()``, which outside of Dynamo only reads a variable."""
+    flag = _compiler_state.get("_is_compiling_flag")
+    return torch.compiler.is_compiling() if flag is None else flag
+
+
+def show_call(kind, function):
+    """Let ``kind.__call__`` read as ``function``; instances are called as before.
+
+    Dynamo follows the function that it finds there, and cannot follow native code. Setting the
+    attribute would make Python call the function as well.
+    """
+    (attributes,) = (item for item in gc.get_referents(kind.__dict__) if type(item) is dict)
+    attributes["__call__"] = function
+    PyType_Modified(<PyTypeObject*>kind)
 
 
 def load_launcher(path, plan):
