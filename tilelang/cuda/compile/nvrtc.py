@@ -10,6 +10,8 @@ from tilelang.errors import DeviceCompileError
 
 __all__ = ["HOW_TO_GET", "compile_nvrtc", "nvrtc_version"]
 
+#: The first version that takes a lambda in a device function for one of the device.
+_LAMBDAS = (13, 5)
 HOW_TO_GET = "pip install cuda-python nvidia-cuda-nvrtc (or: pip install 'tilelang[cuda]')"
 
 
@@ -75,8 +77,9 @@ def compile_nvrtc(
     _check(library, status)
     try:
         kind = f"compute_{arch.removeprefix('sm_')}" if ptx else arch
-        # Older versions take a generic lambda in a device function for one of the host.
-        arguments = [f"--gpu-architecture={kind}", "--device-as-default-execution-space", *options]
+        arguments = [f"--gpu-architecture={kind}", *options]
+        if nvrtc_version() < _LAMBDAS:
+            arguments.append("--device-as-default-execution-space")
         encoded = [argument.encode() for argument in arguments]
         (status,) = library.nvrtcCompileProgram(program, len(encoded), encoded)
         log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)

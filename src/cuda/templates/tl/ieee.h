@@ -33,15 +33,25 @@ TL_DEVICE T ieee(F function, Args... args) {
   else return narrow<mode, T>(function(double(float(args))...));
 }
 
-#define TL_UNARY(NAME, MODE)                                                                  \
-  template <class T>                                                                          \
-  TL_DEVICE T ieee_##NAME##_##MODE(T x) {                                                     \
-    return ieee<MODE, T>([](auto a) { return ptx::NAME<MODE>(a); }, x);                       \
+// The instruction as an object. (NVRTC before 13.5 takes a generic lambda for a host function.)
+#define TL_INSTRUCTION(NAME, MODE)                                            \
+  struct NAME##_##MODE {                                                      \
+    template <class... Args>                                                  \
+    TL_DEVICE auto operator()(Args... args) const {                           \
+      return ptx::NAME<MODE>(args...);                                        \
+    }                                                                         \
+  };
+#define TL_UNARY(NAME, MODE)                                                  \
+  TL_INSTRUCTION(NAME, MODE)                                                  \
+  template <class T>                                                          \
+  TL_DEVICE T ieee_##NAME##_##MODE(T x) {                                     \
+    return ieee<MODE, T>(NAME##_##MODE(), x);                                 \
   }
-#define TL_BINARY(NAME, MODE)                                                                 \
-  template <class T>                                                                          \
-  TL_DEVICE T ieee_##NAME##_##MODE(T x, T y) {                                                \
-    return ieee<MODE, T>([](auto a, auto b) { return ptx::NAME<MODE>(a, b); }, x, y);         \
+#define TL_BINARY(NAME, MODE)                                                 \
+  TL_INSTRUCTION(NAME, MODE)                                                  \
+  template <class T>                                                          \
+  TL_DEVICE T ieee_##NAME##_##MODE(T x, T y) {                                \
+    return ieee<MODE, T>(NAME##_##MODE(), x, y);                              \
   }
 #define TL_MODES(FORM, NAME) FORM(NAME, rn) FORM(NAME, rz) FORM(NAME, ru) FORM(NAME, rd)
 TL_MODES(TL_BINARY, add)
@@ -62,15 +72,17 @@ TL_DEVICE T ieee_fmaf_rn(T x, T y, T z) {
   if constexpr (is_wide_float<T>::value) return ptx::fmaf<rn>(x, y, z);
   else return T(fma_odd(float(x), float(y), float(z)));
 }
-#define TL_FMA(NAME, MODE)                                                                    \
-  template <class T>                                                                          \
-  TL_DEVICE T ieee_##NAME##_##MODE(T x, T y, T z) {                                           \
-    return ieee<MODE, T>([](auto a, auto b, auto c) { return ptx::NAME<MODE>(a, b, c); }, x, y, z); \
+#define TL_FMA(NAME, MODE)                                                    \
+  TL_INSTRUCTION(NAME, MODE)                                                  \
+  template <class T>                                                          \
+  TL_DEVICE T ieee_##NAME##_##MODE(T x, T y, T z) {                           \
+    return ieee<MODE, T>(NAME##_##MODE(), x, y, z);                           \
   }
 TL_FMA(fmaf, rz)
 TL_FMA(fmaf, ru)
 TL_FMA(fmaf, rd)
 #undef TL_FMA
+#undef TL_INSTRUCTION
 #undef TL_MODES
 
 // 1 / sqrt(x); float64 decides every case of float32.
