@@ -366,6 +366,21 @@ class BlockCode:
         assert not call.args, "named barriers are not modelled"
         return self.machine.barrier
 
+    def _op_atomic(self, call):
+        assert str(call.attrs.kind) == "add", "other atomics are not modelled"
+        target, value = call.args
+        holder, (index,) = self.buffers[target.source], target.indices
+        index, value = self.expr(index), self.expr(value)
+        dtype = holder.dtype
+
+        def run(mask):
+            lanes = self.machine.number[mask]
+            at = holder.at(np.broadcast_to(_lanes(index(mask), mask), lanes.shape), dtype.itemsize)
+            data = np.broadcast_to(_lanes(value(mask), mask), lanes.shape).astype(dtype)
+            holder.memory().add(at, data)
+
+        return run
+
     def _op_ldmatrix(self, call):
         target, source = self._pointer(call.args[0]), self._pointer(call.args[1])
         number, turned = int(call.args[2]), int(call.args[3])

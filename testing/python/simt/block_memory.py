@@ -36,23 +36,28 @@ class Memory:
     writer: np.ndarray = field(init=False)
     reader: np.ndarray = field(init=False)
     flight: np.ndarray = field(init=False)
+    atomic: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         size = self.raw.size
         self.writer = np.full(size, _NOBODY, np.int32)
         self.reader = np.full(size, _NOBODY, np.int32)
         self.flight = np.zeros(size, np.bool_)
+        self.atomic = np.zeros(size, np.bool_)
 
     def barrier(self) -> None:
         self.writer[:] = _NOBODY
         self.reader[:] = _NOBODY
+        self.atomic[:] = False
 
-    def _check(self, at: np.ndarray, what: str, size: int) -> None:
+    def _check(self, at: np.ndarray, what: str, size: int, atomic: bool = False) -> None:
         if at.size and (at.min() < 0 or at.max() >= size):
             outside = at[(at < 0) | (at >= size)][0]
             raise Fault(f"{what} of byte {outside} of {self.name}, which has {size}")
         if self.flight[at].any():
             raise Race(f"{what} of {self.name} while a copy into it is in flight")
+        if self.atomic[at].any() and not atomic:
+            raise Race(f"{what} of {self.name} that is updated atomically since the last barrier")
 
     def read(self, at: np.ndarray, threads: np.ndarray, size: int | None = None) -> np.ndarray:
         """The bytes ``at`` (lanes, width), read by ``threads`` (lanes,)."""
@@ -66,6 +71,14 @@ class Memory:
         self.reader[at] = new
         self.reader[at[self.reader[at] != new]] = _MANY
         return self.raw[at]
+
+    def add(self, at: np.ndarray, data: np.ndarray) -> None:
+        """Add ``data`` (lanes,) to the elements at ``at`` (lanes, width) atomically."""
+        self._check(at, "an atomic update", self.raw.size, atomic=True)
+        if ((self.writer[at] != _NOBODY) | (self.reader[at] != _NOBODY)).any():
+            raise Race(f"an atomic update of {self.name} that is used since the last barrier")
+        np.add.at(self.raw.view(data.dtype), at[:, 0] // data.itemsize, data)
+        self.atomic[at] = True
 
     def write(
         self, at: np.ndarray, threads: np.ndarray, data: np.ndarray, size: int | None = None
