@@ -19,6 +19,7 @@ from tvm_ffi import structural_map, structural_walk
 from tilelang.errors import LoweringError
 from tilelang.ir import intrin
 from tilelang.ir.expr import const_int
+from tilelang.transform.simt.access_map import mentions
 from tilelang.transform.simt.launch import launch_of
 from tilelang.transform.simt.memory import Touch, touches_of
 from tilelang.transform.simt.sites import view_of
@@ -44,6 +45,7 @@ class _Walk:
     analyzer: sym.Analyzer = field(default_factory=sym.Analyzer)
     pending: list[Touch] = field(default_factory=list)
     placed: int = 0
+    loops: list[ir.Var] = field(default_factory=list)
 
     def storage(self, buffer: ir.Var) -> ir.Var:
         """The buffer that ``buffer`` is another name of."""
@@ -183,15 +185,27 @@ def _may_meet(walk: _Walk, a: Touch, b: Touch) -> bool:
 
 
 def _other_version(walk: _Walk, a: ir.Expr, b: ir.Expr) -> bool:
-    """Whether two numbers of buffer versions, ``(k + c) % n``, always differ."""
-    x, y = const_int(a), const_int(b)
-    if x is not None and y is not None:
-        return x != y
+    """Whether two first indices, such as the versions ``(k + c) % n``, always differ.
+
+    Only variables of the loops around both are known to have one value there; another may differ
+    from thread to thread, or from one time around to the next.
+    """
+    if not (_is_known(walk, a) and _is_known(walk, b)):
+        return False
+    if not isinstance(a, T.FloorMod) and not isinstance(b, T.FloorMod):
+        distance = const_int(walk.analyzer.simplify(a - b))
+        return distance is not None and distance != 0
     if isinstance(a, T.FloorMod) and isinstance(b, T.FloorMod):
         n, m = const_int(a.b), const_int(b.b)
         distance = const_int(walk.analyzer.simplify(a.a - b.a))
         return n is not None and n == m and distance is not None and distance % n != 0
     return False
+
+
+def _is_known(walk: _Walk, index: ir.Expr) -> bool:
+    used: list[ir.Var] = []
+    structural_walk(index, (ir.Var, used.append))
+    return all(any(var.same_as(known) for known in walk.loops) for var in used)
 
 
 def _loop(walk: _Walk, loop: Any) -> Any:
@@ -200,6 +214,8 @@ def _loop(walk: _Walk, loop: Any) -> Any:
     first = _meet(walk, tested)
     before = walk.pending
     divergent = not walk.uniformity.is_uniform_loop(loop)
+    if isinstance(loop, T.For):
+        walk.loops.append(loop.loop_var)
     entry, body = list(before), loop.body
     for _ in range(8):
         walk.pending, count = list(entry), walk.placed
@@ -213,6 +229,9 @@ def _loop(walk: _Walk, loop: Any) -> Any:
             break
         entry = again
     walk.pending = _merged(before, walk.pending)
+    if isinstance(loop, T.For):
+        walk.loops.pop()
+        walk.pending = [_at_any_time(touch, loop.loop_var) for touch in walk.pending]
     result: Any
     if isinstance(loop, T.While):
         result = T.While(loop.condition, body, loop.span)
@@ -241,6 +260,13 @@ def _next_iteration(loop: Any, pending: list[Touch]) -> list[Touch]:
         return replace(touch, indices=moved)
 
     return [earlier(t) for t in pending]
+
+
+def _at_any_time(touch: Touch, var: ir.Var) -> Touch:
+    """``touch`` behind the loop of ``var``: which iteration it was of is not known any more."""
+    if touch.indices is None or not mentions(list(touch.indices[:1]), [var]):
+        return touch
+    return replace(touch, indices=None)
 
 
 def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
