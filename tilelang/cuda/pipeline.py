@@ -19,6 +19,7 @@ from tilelang.cuda.op import bodies
 from tilelang.cuda.op.gemm import matrix_operands
 from tilelang.cuda.op.storage import shared_layouts
 from tilelang.cuda.transform.launch_facts import record_launch_facts
+from tilelang.cuda.transform.matrix_calls import expand_matrix_calls
 from tilelang.cuda.transform.numerics import legalize_numerics
 from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
@@ -88,6 +89,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "record_launch_facts",
         lambda func, limits: record_launch_facts(func, limits.arch),
         "the launch keeps its annotations until its index loops are rebuilt",
+    ),
+    _step(
+        "expand_matrix_calls",
+        lambda func, limits: expand_matrix_calls(func, limits.arch),
+        "their operands take part in everything else as elements of buffers",
     ),
     _step(
         "expand_sparse_products",

@@ -124,6 +124,8 @@ NEUTRAL: Exports = (
 EXTENSIONS: dict[str, Exports] = {
     "cpu": (),
     "cuda": (
+        ("tilelang.cuda.intrinsics.mma_emitter", None),
+        ("tilelang.cuda.intrinsics.mma_layout", None),
         ("tilelang.cuda.language.allocate", None),
         ("tilelang.cuda.language.cluster", None),
         ("tilelang.cuda.language.copies", None),

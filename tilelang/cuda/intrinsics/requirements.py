@@ -40,6 +40,7 @@ _BULK = Requirement(90, "bulk asynchronous copies (TMA)", issued=False)
 _WARP_GROUP = Requirement(90, "warp-group matrix units (WGMMA)", issued=False)
 _LAUNCH_CONTROL = Requirement(100, "cluster launch control", issued=False)
 _TENSOR_MEMORY = Requirement(100, "matrix units with tensor memory (tcgen05)", issued=False)
+_VOLTA = Requirement(70, "the m8n8k4 instructions of Volta", issued=False)
 _BLOCK_SCALE = Requirement(120, "matrix instructions with block scales", issued=False)
 
 #: By the name of the intrinsic; one not listed runs on every supported architecture.
@@ -82,6 +83,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         _TENSOR_MEMORY,
     ),
     "ptx_mma_block_scale": _BLOCK_SCALE,
+    "ptx_mma_sm70": _VOLTA,
 }  # fmt: skip
 
 

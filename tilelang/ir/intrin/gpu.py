@@ -28,12 +28,13 @@ def _declare(
     optional: int = 0,
     variadic: bool = False,
     op_prefix: str = "tl.",
+    lanes: bool = False,
 ) -> None:
     for name in names.split() if isinstance(names, str) else names:
         define(
             Intrinsic(
                 name, f"{op_prefix}{name}", args, result, effect, optional=optional,
-                variadic=variadic, asynchronous=True, backends=backends,
+                variadic=variadic, lanes=lanes, asynchronous=True, backends=backends,
             )
         )  # fmt: skip
 
@@ -104,8 +105,11 @@ _declare("deallocate_tmem", ("pointer",))
 _declare("set_max_nreg", ("int32", "predicate"))
 
 # Matrix instructions and their operands. Backends decode the PTX-like argument lists.
-_declare("ptx_mma ptx_mma_sm70 ptx_ldmatrix mma_fill mma_store", ANYTHING, variadic=True)
-_declare("ptx_mma_sp ptx_mma_block_scale", ANYTHING, backends=CUDA, variadic=True)
+# The lanes of a warp issue them together.
+_declare(
+    "ptx_mma ptx_mma_sm70 ptx_ldmatrix mma_fill mma_store", ANYTHING, variadic=True, lanes=True
+)
+_declare("ptx_mma_sp ptx_mma_block_scale", ANYTHING, backends=CUDA, variadic=True, lanes=True)
 _declare("ptx_wgmma_ss ptx_wgmma_rs", ANYTHING, variadic=True)
 _declare("ptx_wgmma_sp_ss ptx_wgmma_sp_rs", ANYTHING, backends=CUDA, variadic=True)
 _declare(

@@ -23,7 +23,7 @@ from tilelang.transform.simt.context import SimtContext, Tile, register_array
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits
 from tilelang.transform.simt.inference import MatrixRule, infer_layouts
 from tilelang.transform.simt.launch import Launch, launch_of
-from tilelang.transform.simt.nest import nest_of
+from tilelang.transform.simt.nest import Nest, accesses_of, nest_of
 from tilelang.transform.simt.notes import with_notes
 from tilelang.transform.simt.once import once, once_for_all, runs_once
 from tilelang.transform.simt.output import lower_print, prints_tile
@@ -131,6 +131,24 @@ def _registers(tile: ir.Var, distribution: Distribution) -> ir.Var:
     return register_array(str(tile.name), distribution.num_slots, dtype_of(tile), alignment)
 
 
+def _fills_own_registers(nest: Nest) -> bool:
+    """Whether all that a nest leaves are local arrays, of which every thread has its own."""
+    accesses = accesses_of(nest.body)
+    written = {access.scope for access in accesses if access.is_write}
+    fragments = any(access.scope == "local.fragment" for access in accesses)
+    return bool(written) and written <= {"local", "local.var"} and not fragments
+
+
+def _in_each_thread(nest: Nest) -> T.Stmt:
+    """The nest as loops that every thread runs as a whole."""
+    body = nest.body
+    for loop in reversed(nest.loops):
+        constant = const_int(loop.extent) is not None
+        kind = T.ForKind.UNROLLED if constant else T.ForKind.SERIAL
+        body = T.For(loop.loop_var, loop.min, loop.extent, kind, body, span=loop.span)
+    return body
+
+
 def _analyzer(func: T.PrimFunc, launch: Launch) -> sym.Analyzer:
     analyzer = sym.Analyzer()
     for loop in launch.loops:
@@ -177,6 +195,8 @@ class _Rewriter:
             ctx.analyzer.bind(loop.loop_var, around, True)
             return mutator.default_mutate(loop)
         decided = next(self.nests)
+        if not self.block_program and _fills_own_registers(nest):
+            return mutator.default_mutate(_in_each_thread(nest))
         if decided is None and nest.shape is not None:
             decided = default_distribution(nest, ctx.threads, ctx.layouts, ctx.analyzer)
         body = unit(contribute(lower_nest(nest, decided, ctx)), loop.span)

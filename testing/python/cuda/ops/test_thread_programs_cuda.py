@@ -143,3 +143,18 @@ def test_a_foreign_function_in_a_nest():
     a = torch.arange(96).float()
     assert torch.equal(emulate(program, a), 2 * a)
     compiles(program)
+
+
+def test_tile_ops_on_local_arrays_run_whole_in_every_thread():
+    @T.prim_func
+    def program(A: T.Tensor((8,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            mine = T.alloc_local((8,), "float32")
+            T.fill(mine, 3)
+            total = T.alloc_var("float32", 0)
+            for i in range(8):
+                total += mine[i] * A[i]
+            B[tx] = total
+
+    both(program, torch.arange(8.0))

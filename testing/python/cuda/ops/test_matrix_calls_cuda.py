@@ -1,0 +1,122 @@
+"""Matrix instructions given by their PTX argument lists."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from emulated_ops import compiles, emulate, source_of
+
+import tilelang.language as T
+from tilelang.errors import LoweringError, UnsupportedError
+
+A_SHAPE, B_SHAPE, C_SHAPE = (16, 16), (16, 16), (16, 16)
+
+
+def product(warps=1, shape="m16n8k16", types=("fp16", "fp16", "fp32"), layouts=("row", "col")):
+    """C = A B^T of 16 x 16 tiles, one a warp, with every instruction written out."""
+
+    @T.prim_func
+    def program(
+        A: T.Tensor((warps * 16, 16), "float16"),
+        B: T.Tensor((16, 16), "float16"),
+        C: T.Tensor((warps * 16, 16), "float32"),
+    ):
+        with T.Kernel(1, threads=32 * warps):
+            tx = T.get_thread_binding()
+            lane, warp = tx % 32, tx // 32
+            a_tile = T.alloc_shared((warps * 16, 16), "float16")
+            b_tile = T.alloc_shared((16, 16), "float16")
+            a = T.alloc_local((8,), "float16")
+            b = T.alloc_local((8,), "float16")
+            c = T.alloc_local((8,), "float32")
+            T.copy(A, a_tile)
+            T.copy(B, b_tile)
+            T.mma_fill("float32", 8, c.data, 0)
+            T.ptx_ldmatrix(
+                "float16", False, 4, ".b16", a.data, 0,
+                T.address_of(a_tile[warp * 16, 0]),
+                T.get_ldmatrix_offset("A", lane, 0, 16, "float16", False),
+            )  # fmt: skip
+            T.ptx_ldmatrix(
+                "float16", False, 4, ".b16", b.data, 0, b_tile.data,
+                T.get_ldmatrix_offset("B", lane, 0, 16, "float16", True),
+            )  # fmt: skip
+            for half in T.serial(2):
+                T.ptx_mma(
+                    "float32", shape, *layouts, *types,
+                    a.data, 0, b.data, half * 4, T.access_ptr(c, "rw"), half * 4, False,
+                )  # fmt: skip
+            T.mma_store("float32", 16, 16, T.address_of(C[warp * 16, 0]), c.data, 0, 16)
+
+    return program
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+def test_product_of_instructions(warps):
+    program = product(warps)
+    compiles(program)
+    a, b = torch.randn(warps * 16, 16).half(), torch.randn(16, 16).half()
+    torch.testing.assert_close(emulate(program, a, b), a.float() @ b.float().T)
+    text = source_of(program)
+    assert "tl::mma_m16n8k16_f32_f16_f16_f32(" in text and "tl::ldmatrix_x4<false>(" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "arch", "message"),
+    [
+        ({"shape": "m16n8k4"}, "sm_90a", "no mma.sync m16n8k4 of f16 and f16 .* m16n8k8, m16n8k16"),
+        ({"types": ("fp16", "bf16", "fp32")}, "sm_90a", "there is no shape of these types"),
+        ({"layouts": ("col", "col")}, "sm_90a", "write 'row', 'col'"),
+        ({}, "sm_75", "needs sm_80, the target is sm_75"),
+    ],
+)
+def test_instruction_the_device_lacks_is_refused(options, arch, message):
+    with pytest.raises(UnsupportedError, match=message):
+        source_of(product(**options), arch)
+
+
+def test_unknown_element_type_is_refused():
+    with pytest.raises(LoweringError, match=r"T\.ptx_mma: unknown element type 'fp17'"):
+        source_of(product(types=("fp17", "fp16", "fp32")))
+
+
+def one_call(call):
+    @T.prim_func
+    def program(A: T.Tensor((32,), "float16")):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            a = T.alloc_local((8,), "float16")
+            a[0] = A[tx]
+            call(a)
+            A[tx] = a[0]
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda a: T.ptx_mma("float32", "m16n8k16"), LoweringError, "takes 13 to 15 arguments"),
+        (lambda a: T.mma_fill("float16", 8, 3, 0), LoweringError, "expected a pointer into a"),
+        (
+            lambda a: T.ptx_ldmatrix("float16", False, 3, ".b16", a, 0, a, 0),
+            LoweringError,
+            "1, 2 or 4 matrices",
+        ),
+        (
+            lambda a: T.ptx_ldmatrix("float16", False, 1, ".b8", a, 0, a, 0),
+            UnsupportedError,
+            "elements are .b16",
+        ),
+        (
+            lambda a: T.mma_store("float16", 8, 8, a, a, 0, 8),
+            UnsupportedError,
+            "16 x 8 or 16 x 16 elements",
+        ),
+        (lambda a: T.ptx_mma_sm70(a), UnsupportedError, "instructions of Volta"),
+        (lambda a: T.ptx_mma_block_scale(a), UnsupportedError, "which devices have from sm_120"),
+    ],
+)
+def test_malformed_calls_are_refused(call, kind, message):
+    with pytest.raises(kind, match=message):
+        source_of(one_call(call))
