@@ -130,6 +130,7 @@ __all__ = [
     "lookup_param",
     "ret",
     "start_profile_intrinsic",
+    "thread_return",
     "tvm_access_ptr",
     "tvm_bmma_sync",
     "tvm_fill_fragment",
@@ -280,3 +281,12 @@ def ret(value: _Any) -> None:
     """Return ``value`` from the function."""
     span = user_span()
     builder.current("T.ret").emit(T.Return(as_scalar(value, "T.ret"), span))
+
+
+def thread_return() -> None:
+    """End this thread: the statements behind it run for the other threads only.
+
+    In a program of tiles, where the threads of a block act together, it ends the block. Like
+    :func:`ret` it cannot end one thread of many on a CPU.
+    """
+    builder.current("T.thread_return").emit(T.Return(as_scalar(0, "T.thread_return"), user_span()))

@@ -30,6 +30,12 @@ def under_a_condition(A, B, block):
     B[block, 0] = 1
 
 
+def as_its_threads_do(A, B, block):
+    if A[block] > 3:
+        T.thread_return()
+    B[block, 0] = 1
+
+
 def at_once(A, B, block):
     B[block, 0] = 1
     T.ret(0)
@@ -90,6 +96,7 @@ def between_tile_operations(A, B, block):
     "body",
     [
         under_a_condition,
+        as_its_threads_do,
         at_once,
         in_a_loop,
         in_nested_loops,
@@ -129,8 +136,19 @@ def in_a_thread(A, B, block):
     B[block, T.get_thread_binding() % 8] = 1
 
 
+def by_its_other_name(A, B, block):
+    if T.get_thread_binding() == 3:
+        T.thread_return()
+    B[block, T.get_thread_binding() % 8] = 1
+
+
 @pytest.mark.parametrize(
-    ("body", "where"), [(in_a_parallel_loop, "parallel loop"), (in_a_thread, "thread program")]
+    ("body", "where"),
+    [
+        (in_a_parallel_loop, "parallel loop"),
+        (in_a_thread, "thread program"),
+        (by_its_other_name, "thread program"),
+    ],
 )
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_one_of_many_that_run_together_cannot_end(target, body, where):

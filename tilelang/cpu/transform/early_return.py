@@ -24,8 +24,9 @@ def check_returns(func: T.PrimFunc) -> T.PrimFunc:
 
     def refuse(stmt: T.Return, where: str) -> None:
         raise UnsupportedError(
-            f"T.ret in a {where} is not available on backend 'cpu', where it would have to end one "
-            "of many that run together; guard the rest of the body with an if instead",
+            f"T.thread_return or T.ret in a {where} is not available on backend 'cpu', where it "
+            "would have to end one of many that run together; guard the rest of the body with an "
+            "if instead",
             stmt.span,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emulated_ops import compiles, emulate
+from emulated_ops import compiles, emulate, interpreted
 
 import tilelang.language as T
 
@@ -91,18 +91,25 @@ def test_a_block_that_leaves_early():
     compiles(program)
 
 
-def test_threads_that_leave_early():
+ENDS = {"ret": lambda: T.ret(0), "thread_return": lambda: T.thread_return()}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_threads_that_leave_early(end):
     @T.prim_func
     def program(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
         with T.Kernel(1, threads=64):
             tx = T.get_thread_binding()
             if A[tx] < 10:
-                T.ret(0)
+                ENDS[end]()
             B[tx] = A[tx]
 
     a, b = torch.arange(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
     emulate(program, a, b, out_idx=None)
     assert torch.equal(b, torch.where(a < 10, 0, a))
+    c = torch.zeros(64, dtype=torch.int32)
+    interpreted(program, a, c, out_idx=None)
+    assert torch.equal(b, c)
 
 
 def test_break_and_continue_in_a_loop_of_the_block():
