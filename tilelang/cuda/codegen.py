@@ -23,6 +23,7 @@ from tvm.ir import IRModule
 from tvm.target import Target
 from tvm_ffi import structural_equal, structural_walk
 
+from tilelang.backend.source_callback import edit_source
 from tilelang.codegen.names import Names
 from tilelang.cuda.access import (
     foreign_source,
@@ -352,10 +353,16 @@ class CUDAModule:
 
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
-    """Print thread programs as CUDA source."""
+    """Print thread programs as CUDA source, and let a callback edit it.
+
+    Raises
+    ------
+    CodegenError
+        If the callback fails.
+    """
     functions = {}
     for gv, func in mod.functions.items():
         entry = (func.attrs or {}).get("tl.entry")
         functions[str(entry) if entry is not None else gv.name_hint] = func
     directives = pass_option(get_pass_context().config, PassConfigKey.TL_EMIT_LINE_DIRECTIVES)
-    return CUDAModule(CudaPrinter(bool(directives)).module(functions))
+    return CUDAModule(edit_source(CudaPrinter(bool(directives)).module(functions), target))

@@ -25,6 +25,7 @@ from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
 from tilelang.transform.simt.expand import expand_elementwise
+from tilelang.transform.simt.hoist import hoist_views
 from tilelang.transform.simt.lower import ThreadProgram
 from tilelang.transform.simt.place import place_memory
 from tilelang.transform.simt.rasterize import rasterize_blocks
@@ -109,6 +110,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "expand_elementwise",
         lambda func, _: expand_elementwise(func),
         "guards and layouts are decided on nests",
+    ),
+    _step(
+        "hoist_views",
+        lambda func, _: hoist_views(func),
+        "a nest holds nothing but the work of its iterations",
     ),
     _step(
         "guard_accesses",

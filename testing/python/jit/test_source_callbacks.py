@@ -1,5 +1,7 @@
 """Callbacks over generated source: they act, and no cache mixes edited and unedited kernels."""
 
+import re
+
 import pytest
 import torch
 import tvm_ffi
@@ -51,6 +53,17 @@ def test_the_edited_source_is_what_runs_and_what_is_shown():
     kernel = compiled()
     assert torch.equal(kernel(ONES), 5 * ONES)
     assert "5.0" in kernel.get_kernel_source()
+
+
+def test_edited_cuda_source_is_what_runs():
+    @callback.register_cuda_postproc_callback
+    def five_times(source, target):
+        assert str(target.kind.name) == "cuda"
+        return re.sub(r"\b3\.0+f?", "5.0f", source)
+
+    kernel = tilelang.compile(triple, out_idx=-1, execution_backend="emulator")
+    assert "5.0f" in kernel.get_kernel_source()
+    assert torch.equal(kernel(ONES), ONES * 5)
 
 
 def test_no_cache_serves_the_one_for_the_other():

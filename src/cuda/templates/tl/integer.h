@@ -5,18 +5,15 @@
 
 namespace tl {
 
+// By size, since `long` and `long long` are both 64 bits wide.
+template <int bytes>
+struct unsigned_bytes;
+template <> struct unsigned_bytes<1> { using type = uint8_t; };
+template <> struct unsigned_bytes<2> { using type = uint16_t; };
+template <> struct unsigned_bytes<4> { using type = unsigned; };
+template <> struct unsigned_bytes<8> { using type = uint64_t; };
 template <class T>
-struct make_unsigned;
-template <> struct make_unsigned<int8_t> { using type = uint8_t; };
-template <> struct make_unsigned<int16_t> { using type = uint16_t; };
-template <> struct make_unsigned<int> { using type = unsigned; };
-template <> struct make_unsigned<int64_t> { using type = uint64_t; };
-template <> struct make_unsigned<uint8_t> { using type = uint8_t; };
-template <> struct make_unsigned<uint16_t> { using type = uint16_t; };
-template <> struct make_unsigned<unsigned> { using type = unsigned; };
-template <> struct make_unsigned<uint64_t> { using type = uint64_t; };
-template <class T>
-using unsigned_of = typename make_unsigned<T>::type;
+using unsigned_of = typename unsigned_bytes<int(sizeof(T))>::type;
 
 // 1u * keeps the product of two uint16_t out of int.
 template <class T>
