@@ -185,6 +185,9 @@ class Environment:
     TL_PERF_REGRESSION_FORMAT = EnvVar("text", "output of tilelang.testing.regression: text, json")
     TL_PERF_REGRESSION_ONLY = EnvVar("", "comma-separated names of regressions to run")
     TILELANG_RUN_PERF_TESTS = EnvVar("0", "run tests marked perf")
+    TILELANG_TEST_DEVICE = EnvVar(
+        "", "device of the tests: cuda or emulator; empty = CPU and a part emulated"
+    )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.variables():
@@ -365,6 +368,13 @@ class Environment:
     def run_perf_tests(self) -> bool:
         """Whether tests marked ``perf`` run."""
         return self._flag("TILELANG_RUN_PERF_TESTS")
+
+    def test_device(self) -> str:
+        """Where tests run their kernels: ``"cuda"``, ``"emulator"``, or ``""`` for a CPU too."""
+        name = self.TILELANG_TEST_DEVICE.strip().lower()
+        if name not in ("", "cuda", "emulator"):
+            raise EnvVarError(f"TILELANG_TEST_DEVICE must be cuda or emulator, found {name!r}")
+        return name
 
     # -- parsing ------------------------------------------------------------------------------
     def _flag(self, name: str) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 
+import devices
 import pytest
 
 from tilelang.env import env
@@ -22,6 +23,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     line = "perf: measures speed; runs with --run-perf or TILELANG_RUN_PERF_TESTS=1"
     config.addinivalue_line("markers", line)
+    devices.configure(config)
     if "TILELANG_CACHE_DIR" not in os.environ:
         # Inherited by subprocesses that tests start. The user's own cache stays out of tests.
         _scratch.append(tempfile.mkdtemp(prefix="tilelang-test-cache-"))
@@ -35,6 +37,7 @@ def pytest_unconfigure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    devices.keep_first_and_last_emulated(config, items)
     if config.getoption("--run-perf") or env.run_perf_tests():
         return
     skip = pytest.mark.skip(reason="measures speed; --run-perf runs it")

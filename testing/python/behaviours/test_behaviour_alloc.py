@@ -25,8 +25,8 @@ def test_an_assigned_variable_keeps_its_name_in_the_source():
     assert torch.equal(kernel(a), 7 + a.cumsum(0, dtype=torch.int32))
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_a_variable_in_a_parallel_loop(target):
+@pytest.mark.devices("llvm", "c")
+def test_a_variable_in_a_parallel_loop():
     @T.prim_func
     def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
         with T.Kernel(4, threads=32) as bx:
@@ -36,7 +36,7 @@ def test_a_variable_in_a_parallel_loop(target):
                 B[base + i] = A[base + i] + base
 
     a = torch.randn(128)
-    found = tilelang.compile(main, out_idx=-1, target=target)(a)
+    found = tilelang.compile(main, out_idx=-1)(a)
     torch.testing.assert_close(found, a + torch.arange(128) // 32 * 32)
 
 
@@ -66,6 +66,7 @@ def test_an_initial_value_that_does_not_fit():
                 B[0] = T.alloc_var("int8", init=1000)
 
 
+@pytest.mark.devices
 def test_a_workspace_of_a_program():
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float32"), B: T.Tensor((128, 64), "float32")):
@@ -80,7 +81,7 @@ def test_a_workspace_of_a_program():
             T.copy(tile, B[bx * 32 : (bx + 1) * 32, :])
 
     a = torch.randn(128, 64)
-    assert torch.equal(tilelang.compile(main, out_idx=-1, target="llvm")(a), a)
+    assert torch.equal(tilelang.compile(main, out_idx=-1)(a), a)
 
 
 @tilelang.jit
@@ -99,6 +100,7 @@ def through_a_workspace(A, block: int = 32, dtype: str = "float32"):
     return B
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(("block", "dtype"), [(32, "float32"), (16, "float16"), (64, T.int32)])
 def test_an_eager_workspace_with_sizes_outputs_and_options(block, dtype):
     a = (torch.randn(96, 16) * 100).to(T.dtype(dtype).as_torch())

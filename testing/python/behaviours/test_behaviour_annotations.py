@@ -2,18 +2,20 @@
 
 import pytest
 import torch
+from devices import tvm_ffi
 
 import tilelang
 import tilelang.language as T
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("size", "extent"),
     [(lambda n: n * 4, 16), (lambda n: n + 1, 16), (lambda n: n * 3 + 1, 16)],
     ids=["n*4", "n+1", "n*3+1"],
 )
 def test_a_symbol_is_solved_from_an_expression(size, extent):
-    @tilelang.jit(execution_backend="tvm_ffi", target="llvm")
+    @tilelang.jit(execution_backend=tvm_ffi())
     def fill():
         with pytest.warns(DeprecationWarning, match="T.dynamic"):
             n = T.symbolic("n")
@@ -40,11 +42,11 @@ def test_an_extent_without_a_solution():
             T.clear(A)
 
     with pytest.raises(ValueError, match="A"):
-        tilelang.compile(main, target="llvm")(torch.zeros(15, dtype=torch.int32))
+        tilelang.compile(main)(torch.zeros(15, dtype=torch.int32))
 
 
 def guarded_copy(parallel, upper, size=256, block=128):
-    @tilelang.jit(out_idx=[1], target="llvm", pass_configs={"tl.disable_warp_specialized": True})
+    @tilelang.jit(out_idx=[1], pass_configs={"tl.disable_warp_specialized": True})
     def factory():
         @T.prim_func
         def main(A: T.Tensor((size, size), "float16"), B: T.Tensor((size, size), "float16")):
@@ -80,7 +82,7 @@ def test_pass_configs_take_strings_and_members(key):
         with T.Kernel(1, threads=32):
             T.clear(A)
 
-    kernel = tilelang.compile(main, target="llvm", pass_configs={key: True})
+    kernel = tilelang.compile(main, pass_configs={key: True})
     assert kernel.pass_configs == {"tl.disable_warp_specialized": True}
 
 
@@ -91,12 +93,12 @@ def test_a_misspelt_key_names_its_neighbours():
             T.clear(A)
 
     with pytest.raises(ValueError, match=r"tl\.disable_warp_specialized"):
-        tilelang.compile(main, target="llvm", pass_configs={"tl.disable_warp_specialised": True})
+        tilelang.compile(main, pass_configs={"tl.disable_warp_specialised": True})
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.devices("llvm", "c")
 @pytest.mark.parametrize("value", [10.0, -1.5, 0.0])
-def test_reading_outside_yields_the_safe_value(target, value, size=128, block=64):
+def test_reading_outside_yields_the_safe_value(value, size=128, block=64):
     @T.prim_func
     def main(A: T.Tensor((size, size), "float16"), B: T.Tensor((size, size), "float16")):
         with T.Kernel(size // block, size // block, threads=128) as (bx, by):
@@ -109,7 +111,6 @@ def test_reading_outside_yields_the_safe_value(target, value, size=128, block=64
     kernel = tilelang.compile(
         main,
         out_idx=[1],
-        target=target,
         pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True},
     )
     a = torch.randn(size, size).half()
@@ -128,6 +129,7 @@ def test_a_safe_value_belongs_to_a_buffer():
                 T.clear(A)
 
 
+@pytest.mark.devices
 def test_a_symbolic_grid_of_four_and_of_zero():
     @T.prim_func
     def main(A: T.Tensor((T.dynamic("rows"), 8), "float32")):
@@ -135,20 +137,20 @@ def test_a_symbolic_grid_of_four_and_of_zero():
             for j in T.Parallel(8):
                 A[bx, j] = A[bx, j] + 1.0
 
-    kernel = tilelang.compile(main, target="llvm")
+    kernel = tilelang.compile(main)
     a = torch.zeros(4, 8)
     kernel(a)
     assert torch.equal(a, torch.ones(4, 8))
     kernel(torch.zeros(0, 8))
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_a_static_grid_of_zero_leaves_the_output_untouched(target):
+@pytest.mark.devices("llvm", "c")
+def test_a_static_grid_of_zero_leaves_the_output_untouched():
     @T.prim_func
     def main(A: T.Tensor((8,), "float32")):
         with T.Kernel(0, threads=32):
             T.clear(A)
 
     a = torch.ones(8)
-    tilelang.compile(main, target=target)(a)
+    tilelang.compile(main)(a)
     assert torch.equal(a, torch.ones(8))

@@ -106,13 +106,13 @@ def check(utils, size=(64, 48, 128), block=(32, 16, 64), **options):
     kernel = tilelang.compile(
         sparse_gemm(size, block, factor, **options),
         out_idx=[3],
-        target="llvm",
         pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True},
     )
     found, expected = kernel(*inputs), (a.double() @ b.double()).to(torch_out)
     tilelang.testing.torch_assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.devices
 def test_compressed_operand_and_metadata(utils):
     kept, metadata = utils.compress(utils.randn_semi_sparse(32, 64))
     assert kept.shape == (32, 32) and metadata.shape == (32, 64 // 16)
@@ -133,12 +133,14 @@ def test_metadata_factor(utils, dtype, meta, factor):
     assert utils.get_e_factor(T.dtype(dtype), T.dtype(meta)) == factor
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("swizzled", [False, True])
 @pytest.mark.parametrize("scopes", [(False, False), (True, False), (False, True), (True, True)])
 def test_operands_in_shared_memory_and_fragments_also_with_layouts(utils, scopes, swizzled):
     check(utils, scopes=scopes, swizzled=swizzled)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("dtype", "meta", "out_dtype", "accum"),
     [
@@ -158,16 +160,19 @@ def test_inputs_metadata_and_accumulators(utils, dtype, meta, out_dtype, accum):
     check(utils, types=(dtype, meta, out_dtype, accum))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("trans_A", [False, True])
 @pytest.mark.parametrize("trans_B", [False, True])
 def test_transposed_operands(utils, trans_A, trans_B):
     check(utils, transposed=(trans_A, trans_A, trans_B))
 
 
+@pytest.mark.devices
 def test_int8_with_both_operands_transposed(utils):
     check(utils, types=("int8", "int32", "int32", "int32"), transposed=(True, True, True))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("size", "block", "stages"),
     [

@@ -5,6 +5,7 @@ import torch
 
 import tilelang
 import tilelang.language as T
+from tilelang.contrib import nvcc
 
 FAST = {tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}
 
@@ -16,7 +17,7 @@ def elementwise(function, dtype="float32", n=128, **options):
             for i in T.Parallel(n):
                 B[i] = function(A[i])
 
-    return tilelang.compile(main, out_idx=-1, **{"target": "llvm", **options})
+    return tilelang.compile(main, out_idx=-1, **options)
 
 
 FUNCTIONS = {
@@ -44,9 +45,8 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize(
-    "options", [{"pass_configs": FAST}, {}, {"target": "c"}], ids=["fast", "plain", "c"]
-)
+@pytest.mark.parametrize("options", [{"pass_configs": FAST}, {}], ids=["fast", "plain"])
+@pytest.mark.devices("llvm", "c")
 def test_functions_on_float32(name, options):
     a = torch.rand(128) * 3 + 0.1
     kernel = elementwise(getattr(T, name), **options)
@@ -54,6 +54,7 @@ def test_functions_on_float32(name, options):
     torch.testing.assert_close(kernel(a), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.devices
 def test_round_goes_to_even_and_on_request_away_from_zero():
     a = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 2.4]).repeat(16)
     even = elementwise(lambda x: T.round(x))(a)
@@ -67,6 +68,7 @@ def test_an_unknown_rounding_mode_is_refused():
         elementwise(lambda x: T.round(x, "upwards"))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize(
     ("function", "reference"),
@@ -79,13 +81,14 @@ def test_pow_and_fmod_are_the_same_with_fast_math(function, reference, fast):
     torch.testing.assert_close(kernel(a), reference(a, torch.tensor(1.7)), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_a_likely_condition_is_the_condition(target):
+@pytest.mark.devices("llvm", "c")
+def test_a_likely_condition_is_the_condition():
     a = torch.randn(128)
-    kernel = elementwise(lambda x: T.if_then_else(T.likely(x > 0), x, 0.0), target=target)
+    kernel = elementwise(lambda x: T.if_then_else(T.likely(x > 0), x, 0.0))
     assert torch.equal(kernel(a), a.relu())
 
 
+@pytest.mark.devices
 def test_abs():
     a = torch.randn(128)
     torch.testing.assert_close(elementwise(T.abs)(a), a.abs(), rtol=1e-5, atol=1e-5)
@@ -103,6 +106,7 @@ INTRINSICS = {
 }
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("name", INTRINSICS)
 def test_approximate_functions(name):
     a = torch.rand(128) + 0.2
@@ -110,6 +114,28 @@ def test_approximate_functions(name):
     torch.testing.assert_close(found, INTRINSICS[name](a), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("__exp", "ex2.approx"),
+        ("__log", "lg2.approx"),
+        ("__sin", "sin.approx"),
+        ("__cos", "cos.approx"),
+    ],
+)
+def test_approximate_functions_are_one_instruction_of_a_gpu(name, instruction):
+    @T.prim_func
+    def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=128):
+            for i in T.Parallel(128):
+                B[i] = getattr(T, name)(A[i])
+
+    source = tilelang.lower(main, target={"kind": "cuda", "arch": "sm_90a"}).kernel_source
+    ptx = nvcc.compile_cuda(source, "ptx", "sm_90a").decode()
+    assert instruction in ptx and "bra" not in ptx
+
+
+@pytest.mark.devices
 def test_an_approximate_reciprocal():
     a = torch.rand(128) + 0.5
     torch.testing.assert_close(elementwise(T.fast_rcp)(a), 1 / a, rtol=2e-3, atol=2e-3)
@@ -121,6 +147,7 @@ def test_approximate_functions_need_floats(name):
         elementwise(getattr(T, name), dtype="int32")
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("name", ["tan", "__tan"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_16_bit_tangent(name, dtype):

@@ -9,8 +9,9 @@ import tilelang
 import tilelang.language as T
 
 
+@pytest.mark.devices
 def test_a_static_extent_of_the_block_size():
-    @tilelang.jit(out_idx=[1], target="llvm")
+    @tilelang.jit(out_idx=[1])
     def plus_one(length=256, block=256):
         @T.prim_func
         def main(A: T.Tensor((length,), "float32"), B: T.Tensor((length,), "float32")):
@@ -25,7 +26,7 @@ def test_a_static_extent_of_the_block_size():
 
 
 def prefix_copy(limit=512):
-    @tilelang.jit(out_idx=[1], target="llvm")
+    @tilelang.jit(out_idx=[1])
     def factory():
         @T.prim_func
         def main(
@@ -43,6 +44,7 @@ def prefix_copy(limit=512):
     return factory()
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("valid", [0, 13, 200, 600])
 def test_a_run_time_extent_covers_only_the_prefix(valid):
     a = torch.randn(512)
@@ -60,8 +62,9 @@ def test_an_int32_parameter_takes_a_python_int_only():
         kernel(torch.randn(512), 2**31)
 
 
+@pytest.mark.devices
 def test_lower_case_parallel():
-    @tilelang.jit(target="llvm")
+    @tilelang.jit
     def double(A):
         A: T.Tensor((64,), "float32")
         B = T.empty((64,), "float32")
@@ -74,9 +77,9 @@ def test_lower_case_parallel():
     assert torch.equal(double(a), a * 2)
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_the_source_of_an_eager_kernel_without_arguments(target):
-    @tilelang.jit(target=target)
+@pytest.mark.devices("llvm", "c")
+def test_the_source_of_an_eager_kernel_without_arguments():
+    @tilelang.jit
     def count():
         B = T.empty((64,), "int32")
         with T.Kernel(1, threads=64):
@@ -88,6 +91,7 @@ def test_the_source_of_an_eager_kernel_without_arguments(target):
     assert count().tolist() == list(range(64))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     "loop",
     [
@@ -105,13 +109,13 @@ def test_unrolled_loops_keep_start_and_step(loop):
             for i in loop():
                 A[i] = i
 
-    kernel = tilelang.compile(main, out_idx=[0], target="llvm")
+    kernel = tilelang.compile(main, out_idx=[0])
     expected = torch.zeros(16, dtype=torch.int32)
     expected[2:14:4] = torch.arange(2, 14, 4, dtype=torch.int32)
     assert torch.equal(kernel(), expected)
 
 
-def test_c_source_says_how_far_to_unroll():
+def unrolled():
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):
         with T.Kernel(1, threads=32):
@@ -120,19 +124,28 @@ def test_c_source_says_how_far_to_unroll():
             for i in T.unroll(64, unroll_factor=4):
                 A[i] += 1
 
-    source = tilelang.compile(main, out_idx=[0], target="c").get_kernel_source()
+    return main
+
+
+def test_c_source_says_how_far_to_unroll():
+    source = tilelang.compile(unrolled(), out_idx=[0], target="c").get_kernel_source()
     assert re.findall(r"#pragma GCC unroll (\d+)", source) == ["16", "4"]
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_a_long_unrolled_loop_compiles_like_a_short_one(target):
+def test_cuda_source_says_how_far_to_unroll():
+    source = tilelang.lower(unrolled(), target={"kind": "cuda", "arch": "sm_90a"}).kernel_source
+    assert re.findall(r"#pragma unroll(?: (\d+))?", source) == ["", "4"]
+
+
+@pytest.mark.devices("llvm", "c")
+def test_a_long_unrolled_loop_compiles_like_a_short_one():
     @T.prim_func
     def main(A: T.Tensor((70000,), "int32")):
         with T.Kernel(1, threads=32):
             for i in T.unroll(70000):
                 A[i] = i
 
-    found = tilelang.compile(main, out_idx=[0], target=target)()
+    found = tilelang.compile(main, out_idx=[0])()
     assert torch.equal(found, torch.arange(70000, dtype=torch.int32))
 
 
@@ -145,10 +158,11 @@ def test_an_unrolled_extent_may_depend_on_the_thread():
             for i in T.unroll(tx):
                 A[tx] += i
 
-    kernel = tilelang.compile(main, out_idx=[0], target="llvm")
+    kernel = tilelang.compile(main, out_idx=[0])
     assert kernel().tolist() == [n * (n - 1) // 2 for n in range(32)]
 
 
+@pytest.mark.devices
 def test_handles_and_thread_binding_loops():
     @T.prim_func
     def main(a_handle: T.handle, b_handle: T.handle):
@@ -159,4 +173,4 @@ def test_handles_and_thread_binding_loops():
                 B[bx, tx] = A[bx, tx] * 2.0
 
     a = torch.randn(4, 32)
-    assert torch.equal(tilelang.compile(main, out_idx=[1], target="llvm")(a), a * 2)
+    assert torch.equal(tilelang.compile(main, out_idx=[1])(a), a * 2)

@@ -14,7 +14,7 @@ NO_WARP_SPECIALISATION = {tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: Tr
 def scheduled_gemm(order, stage, size=128, block=(64, 64, 32)):
     block_M, block_N, block_K = block
 
-    @tilelang.jit(out_idx=[-1], pass_configs=NO_WARP_SPECIALISATION, target="llvm")
+    @tilelang.jit(out_idx=[-1], pass_configs=NO_WARP_SPECIALISATION)
     def factory():
         @T.prim_func
         def main(
@@ -38,6 +38,7 @@ def scheduled_gemm(order, stage, size=128, block=(64, 64, 32)):
     return factory()
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("order", "stage"),
     [
@@ -62,7 +63,7 @@ def test_order_and_stage_need_one_entry_a_statement():
 def block_sparse_gemm(num_stages, size=128, block=32):
     grid = size // block
 
-    @tilelang.jit(out_idx=[-1], pass_configs=NO_WARP_SPECIALISATION, target="llvm")
+    @tilelang.jit(out_idx=[-1], pass_configs=NO_WARP_SPECIALISATION)
     def factory():
         @T.prim_func
         def main(
@@ -90,6 +91,7 @@ def block_sparse_gemm(num_stages, size=128, block=32):
     return factory()
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("num_stages", [1, 2, 3])
 def test_a_bool_guards_copies_and_gemm(num_stages):
     a, b = torch.randn(128, 128).half(), torch.randn(128, 128).half()
@@ -104,6 +106,7 @@ def test_a_bool_guards_copies_and_gemm(num_stages):
     )
 
 
+@pytest.mark.devices
 def test_bool_tensors_and_bool_local_buffers():
     @T.prim_func
     def main(A: T.Tensor((16,), "bool"), B: T.Tensor((16,), "bool")):
@@ -114,7 +117,7 @@ def test_bool_tensors_and_bool_local_buffers():
                 B[i] = not flag[0]
 
     a = torch.rand(16) > 0.5
-    b = tilelang.compile(main, out_idx=-1, target="llvm")(a)
+    b = tilelang.compile(main, out_idx=-1)(a)
     assert b.dtype == torch.bool and torch.equal(b, ~a)
 
 
@@ -156,11 +159,11 @@ def batched_gemm(batch, size, block):
     return main
 
 
+@pytest.mark.devices
 def test_slices_of_batched_tiles_in_a_pipeline_inside_a_loop():
     kernel = tilelang.compile(
         batched_gemm(2, 128, (64, 64, 32)),
         out_idx=[2],
-        target="llvm",
         pass_configs=NO_WARP_SPECIALISATION,
     )
     a, b = torch.randn(2, 128, 128).half(), torch.randn(2, 128, 128).half()

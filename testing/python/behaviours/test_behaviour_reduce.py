@@ -55,12 +55,13 @@ def inputs(M, N, dtype):
     return torch.randint(-100, 100, (M, N), dtype=torch_dtype)
 
 
-def check(program, a, expected, target="llvm"):
-    found = tilelang.compile(program, out_idx=-1, target=target)(a)
+def check(program, a, expected):
+    found = tilelang.compile(program, out_idx=-1)(a)
     tolerance = 1e-1 if a.dtype == torch.float16 else 1e-2
     torch.testing.assert_close(found, expected.to(found.dtype), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", REFERENCES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int64"])
 def test_every_operation_and_dtype(op, dtype):
@@ -69,6 +70,7 @@ def test_every_operation_and_dtype(op, dtype):
     check(reduction(op, 16, 32, dtype), a, REFERENCES[op](wide, 1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", REFERENCES)
 @pytest.mark.parametrize(
     "scopes", [("fragment", "shared"), ("shared", "fragment"), ("shared",) * 2]
@@ -78,12 +80,14 @@ def test_source_and_destination_may_be_shared(op, scopes):
     check(reduction(op, 16, 32, src=scopes[0], dst=scopes[1]), a, REFERENCES[op](a, 1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("threads", [8, 64, 256])
 def test_blocks_of_8_to_256_threads(threads):
     a = inputs(64, 128, "float32")
     check(reduction("sum", 64, 128, threads=threads), a, a.sum(1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("batch", [2, 4, 8])
 @pytest.mark.parametrize("op", ["sum", "max"])
 def test_a_batch_does_not_change_the_result(op, batch):
@@ -91,6 +95,7 @@ def test_a_batch_does_not_change_the_result(op, batch):
     check(reduction(op, 16, 128, threads=128, batch=batch), a, REFERENCES[op](a, 1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("op", "fill", "expected"),
     [
@@ -106,18 +111,21 @@ def test_clear_false_combines_with_what_is_there(op, fill, expected, dtype):
     check(reduction(op, 16, 32, dtype, fill=fill), a, expected(a.float()))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("width", [32, 64, 128])
 def test_rows_as_wide_as_several_warps(width):
     a = inputs(4, width, "float32")
     check(reduction("sum", 4, width, threads=width), a, a.sum(1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", ["sum", "max"])
 def test_columns_over_dimension_zero(op):
     a = inputs(64, 2, "float32")
     check(reduction(op, 64, 2, threads=128, dim=0), a, REFERENCES[op](a, 0))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("width", [1, 3, 17, 48, 96])
 def test_widths_that_are_no_powers_of_two(width):
     a = inputs(4, width, "float32")
@@ -134,8 +142,7 @@ PLACEMENTS = {
 }
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_fragments_placed_on_some_threads_of_the_block(placement):
+def placed(placement):
     threads, rows, thread_of = PLACEMENTS[placement]
 
     @T.prim_func
@@ -150,10 +157,23 @@ def test_fragments_placed_on_some_threads_of_the_block(placement):
             T.reduce_sum(source, result, dim=1)
             T.copy(result, B)
 
-    a = inputs(rows, 64, "float32")
+    return main, inputs(rows, 64, "float32")
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("placement", ["first-64-of-128", "two-groups-in-128", "two-groups-in-256"])
+def test_fragments_placed_on_some_threads_of_the_block(placement):
+    main, a = placed(placement)
     check(main, a, a.sum(1))
 
 
+@pytest.mark.parametrize("placement", ["from-thread-32", "inside-a-warp"])
+def test_fragments_placed_from_a_thread_on(placement):
+    main, a = placed(placement)
+    check(main, a, a.sum(1))
+
+
+@pytest.mark.devices
 def test_a_replicated_fragment_counts_every_element_once():
     @T.prim_func
     def main(A: T.Tensor((8, 32), "float32"), B: T.Tensor((8,), "float32")):
@@ -170,6 +190,7 @@ def test_a_replicated_fragment_counts_every_element_once():
     check(main, a, a.sum(1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_local_buffers_of_float16(op, dim):
@@ -186,6 +207,7 @@ def test_local_buffers_of_float16(op, dim):
     check(main, a, REFERENCES[op](a.float(), dim))
 
 
+@pytest.mark.devices
 def test_a_local_buffer_into_a_variable():
     @T.prim_func
     def main(A: T.Tensor((16,), "float16"), B: T.Tensor((1,), "float16")):
@@ -200,6 +222,7 @@ def test_a_local_buffer_into_a_variable():
     check(main, a, a.amax().reshape(1))
 
 
+@pytest.mark.devices
 def test_a_lone_extreme_in_a_reshaped_fragment_with_a_layout():
     @T.prim_func
     def main(A: T.Tensor((1024,), "float32"), B: T.Tensor((8,), "float32")):
@@ -224,6 +247,7 @@ def test_a_lone_extreme_in_a_reshaped_fragment_with_a_layout():
         check(main, a, a.view(8, 128).abs().amax(1))
 
 
+@pytest.mark.devices
 def test_a_sum_after_a_reshape_across_threads():
     @T.prim_func
     def main(A: T.Tensor((64, 32), "float32"), B: T.Tensor((128,), "float32")):
@@ -238,6 +262,7 @@ def test_a_sum_after_a_reshape_across_threads():
     check(main, a, a.view(128, 16).sum(1))
 
 
+@pytest.mark.devices
 def test_fp8_input_with_a_float16_maximum_is_exact():
     @T.prim_func
     def main(A: T.Tensor((16, 32), "float8_e4m3fn"), B: T.Tensor((16,), "float16")):
@@ -249,10 +274,11 @@ def test_fp8_input_with_a_float16_maximum_is_exact():
             T.copy(result, B)
 
     a = torch.randn(16, 32).to(torch.float8_e4m3fn)
-    found = tilelang.compile(main, out_idx=-1, target="llvm")(a)
+    found = tilelang.compile(main, out_idx=-1)(a)
     assert torch.equal(found, a.half().abs().amax(1))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", ["max", "min", "absmax"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("batch", [1, 4])
@@ -260,18 +286,20 @@ def test_nan_propagates_on_request_and_only_in_its_row(op, dtype, batch):
     a = inputs(16, 32, dtype)
     a[3, 5] = a[7, 0] = a[15, 31] = float("nan")
     program = reduction(op, 16, 32, dtype, nan_propagate=True, batch=batch)
-    found = tilelang.compile(program, out_idx=-1, target="llvm")(a)
+    found = tilelang.compile(program, out_idx=-1)(a)
     assert found.isnan().nonzero().flatten().tolist() == [3, 7, 15]
     rest = ~found.isnan()
     assert torch.equal(found[rest], REFERENCES[op](a, 1)[rest])
 
 
+@pytest.mark.devices
 def test_without_the_request_a_maximum_passes_over_nan():
     a = inputs(16, 32, "float16")
     a[3, 5] = float("nan")
     check(reduction("max", 16, 32, "float16"), a, a.nan_to_num(nan=-float("inf")).amax(1))
 
 
+@pytest.mark.devices
 def test_copy_takes_disable_tma():
     @T.prim_func
     def main(A: T.Tensor((16, 32), "float32"), B: T.Tensor((16, 32), "float32")):

@@ -6,12 +6,11 @@ import torch
 import tilelang
 import tilelang.language as T
 
-TARGETS = ["llvm", "c"]
 BASELINE = {tilelang.PassConfigKey.TL_REDUCER_FORCE_BASELINE: True}
 
 
 def compiled(program, **options):
-    return tilelang.compile(program, out_idx=-1, **{"target": "llvm", **options})
+    return tilelang.compile(program, out_idx=-1, **options)
 
 
 def column_reduction(op, M=16, N=24, dtype="float32", start=None, threads=128):
@@ -52,23 +51,25 @@ def fold(op, a):
     return total
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.devices("llvm", "c")
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
-def test_an_epoch_on_floats(op, target):
+def test_an_epoch_on_floats(op):
     a = torch.randn(16, 24)
-    found = compiled(column_reduction(op), target=target)(a)
+    found = compiled(column_reduction(op))(a)
     if op == "sum":
         torch.testing.assert_close(found, a.sum(0), rtol=1e-5, atol=1e-5)
     else:
         assert torch.equal(found, fold(op, a))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", ["sum", "max", "min", "bitand", "bitor", "bitxor"])
 def test_integers_are_exact(op):
     a = torch.randint(-(2**31), 2**31 - 1, (16, 24), dtype=torch.int32)
     assert torch.equal(compiled(column_reduction(op, dtype="int32"))(a), fold(op, a))
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_floats(dtype):
     a = torch.randn(16, 24).to(T.dtype(dtype).as_torch())
@@ -76,6 +77,7 @@ def test_short_floats(dtype):
     torch.testing.assert_close(found, a.float().sum(0).to(a.dtype), rtol=2e-2, atol=5e-2)
 
 
+@pytest.mark.devices
 def test_replication_does_not_multiply_contributions():
     @T.prim_func
     def main(B: T.Tensor((1,), "float32")):
@@ -91,6 +93,7 @@ def test_replication_does_not_multiply_contributions():
     assert compiled(main)().item() == 36
 
 
+@pytest.mark.devices
 def test_one_epoch_spans_tiles_sites_and_pipelined_iterations():
     @T.prim_func
     def main(A: T.Tensor((8, 64), "float32"), B: T.Tensor((1,), "float32")):
@@ -118,6 +121,7 @@ def test_one_epoch_spans_tiles_sites_and_pipelined_iterations():
     torch.testing.assert_close(found[0], a.sum(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("threads", [1, 32, 128])
 @pytest.mark.parametrize(("op", "start"), [("sum", 3.0), ("max", 9.0), ("min", -9.0)])
 def test_a_start_value_counts_once(op, start, threads):
@@ -131,6 +135,7 @@ def test_a_start_value_counts_once(op, start, threads):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 def test_a_start_value_is_evaluated_at_the_init():
     @T.prim_func
     def main(A: T.Tensor((16,), "float32"), B: T.Tensor((1,), "float32")):
@@ -149,6 +154,7 @@ def test_a_start_value_is_evaluated_at_the_init():
     torch.testing.assert_close(compiled(main)(a)[0], a.sum() + 5, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [("sum", "float32"), ("sum", "float16"), ("max", "float32"), ("bitxor", "int32")],
@@ -165,6 +171,7 @@ def test_the_forced_baseline_agrees_with_the_plan(op, dtype):
         assert torch.equal(plan, baseline)
 
 
+@pytest.mark.devices
 def test_indices_may_be_permuted_and_unit_dimensions_use_zero():
     @T.prim_func
     def main(A: T.Tensor((8, 12, 4), "float32"), B: T.Tensor((4, 1, 8), "float32")):
@@ -211,6 +218,7 @@ def online_logsumexp(loop, N=64, blocks=8):
     return main
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     "loop", [T.serial, lambda n: T.Pipelined(n, num_stages=2)], ids=["serial", "pipelined"]
 )
@@ -220,6 +228,7 @@ def test_a_whole_epoch_inside_a_loop(loop):
     torch.testing.assert_close(found, a.logsumexp(1), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.devices
 def test_an_epoch_or_only_its_end_under_a_uniform_condition():
     @T.prim_func
     def main(A: T.Tensor((64,), "float32"), flag: T.int32, B: T.Tensor((2,), "float32")):
@@ -243,7 +252,7 @@ def test_an_epoch_or_only_its_end_under_a_uniform_condition():
                 T.finalize_reducer(outer, result)
             B[1] = result[0]
 
-    kernel = tilelang.compile(main, out_idx=-1, target="llvm")
+    kernel = tilelang.compile(main, out_idx=-1)
     a = torch.randn(64)
     torch.testing.assert_close(kernel(a, 1), torch.stack([a.sum(), a.amax()]), rtol=1e-5, atol=1e-5)
     assert kernel(a, 0).tolist() == [0, 0]
@@ -284,6 +293,7 @@ def serially_indexed(legacy, stage):
     return main
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("stage", [False, True])
 def test_indices_of_serial_loops_and_further_consumers(legacy, stage):
@@ -320,6 +330,7 @@ def legacy_reduction(op, M=16, N=24, batch=1, options=None, threads=128):
     return main
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 @pytest.mark.parametrize("options", [{"replication": "all"}, {"replication": "none"}, {}])
 def test_the_older_style(op, options):
@@ -328,6 +339,7 @@ def test_the_older_style(op, options):
     torch.testing.assert_close(found, fold(op, a), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("batch", [1, 2, 8])
 def test_a_batch_does_not_change_the_result(batch):
     a = torch.randn(16, 24)
@@ -335,12 +347,14 @@ def test_a_batch_does_not_change_the_result(batch):
     torch.testing.assert_close(found, a.sum(0), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 def test_an_extent_far_below_the_number_of_threads():
     a = torch.randn(8, 1)
     found = compiled(legacy_reduction("sum", 8, 1, threads=256))(a)
     torch.testing.assert_close(found[0], a.sum(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 def test_several_update_loops_read_as_elements_afterwards():
     @T.prim_func
     def main(A: T.Tensor((40,), "float32"), B: T.Tensor((1,), "float32")):
@@ -358,6 +372,7 @@ def test_several_update_loops_read_as_elements_afterwards():
     torch.testing.assert_close(compiled(main)(a)[0], a.sum() * 2, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.devices
 def test_log_sum_exp_reopened_in_every_pipelined_iteration():
     @T.prim_func
     def main(A: T.Tensor((4, 64), "float32"), B: T.Tensor((4,), "float32")):
@@ -381,6 +396,7 @@ def test_log_sum_exp_reopened_in_every_pipelined_iteration():
     torch.testing.assert_close(compiled(main)(a), a.logsumexp(1), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.devices
 def test_the_older_style_finalised_in_one_branch():
     @T.prim_func
     def main(A: T.Tensor((64,), "float32"), flag: T.int32, B: T.Tensor((1,), "float32")):
@@ -425,6 +441,7 @@ def test_a_batch_below_one_is_refused_where_it_is_written(batch):
         legacy_reduction("sum", batch=batch)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("batch", "message"), [(48, "exceeds total output elements"), (7, "must evenly divide")]
 )
@@ -526,6 +543,7 @@ def finalize_in_an_extra_loop(r, A, out):
         T.finalize_reducer(r, out)
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("statements", "message"),
     [

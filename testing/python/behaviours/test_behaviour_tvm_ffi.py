@@ -3,33 +3,34 @@
 import pytest
 import torch
 from behaviour_kernels import gemm, matmul
+from devices import tvm_ffi
 
 import tilelang
 import tilelang.language as T
 
 
+@pytest.mark.devices
 def test_an_output_is_allocated_and_returned():
     kernel = tilelang.compile(
         gemm(256, 256, 64, (128, 256, 32), num_stages=2),
         out_idx=-1,
-        execution_backend="tvm_ffi",
-        target="llvm",
+        execution_backend=tvm_ffi(),
     )
     a, b = torch.randn(256, 64).half(), torch.randn(64, 256).half()
     torch.testing.assert_close(kernel(a, b), matmul(a, b), rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.devices
 def test_the_native_callable_allocates_the_output():
-    kernel = tilelang.compile(
-        gemm(T.dynamic("m"), 64, 64), out_idx=-1, execution_backend="tvm_ffi", target="llvm"
-    )
+    kernel = tilelang.compile(gemm(T.dynamic("m"), 64, 64), out_idx=-1, execution_backend=tvm_ffi())
     a, b = torch.randn(48, 64).half(), torch.randn(64, 64).half()
     c = kernel.torch_function(a, b)
     assert c.shape == (48, 64) and torch.equal(c, kernel(a, b))
 
 
+@pytest.mark.devices
 def test_without_out_idx_the_output_is_passed():
-    kernel = tilelang.compile(gemm(128, 64, 64), execution_backend="tvm_ffi", target="llvm")
+    kernel = tilelang.compile(gemm(128, 64, 64), execution_backend=tvm_ffi())
     a, b = torch.randn(128, 64).half(), torch.randn(64, 64).half()
     c = torch.empty(128, 64, dtype=torch.float16)
     assert kernel(a, b, c) is None
@@ -37,17 +38,16 @@ def test_without_out_idx_the_output_is_passed():
 
 
 def test_without_out_idx_all_tensors_are_needed():
-    kernel = tilelang.compile(gemm(128, 64, 64), execution_backend="tvm_ffi", target="llvm")
+    kernel = tilelang.compile(gemm(128, 64, 64), execution_backend=tvm_ffi())
     with pytest.raises(TypeError, match="C"):
         kernel(torch.randn(128, 64).half(), torch.randn(64, 64).half())
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("symbolic", ["M", "MN", "MNK"])
 def test_one_kernel_is_right_for_every_size(symbolic):
     M, N, K = (T.dynamic(name) if name in symbolic else 96 for name in "MNK")
-    kernel = tilelang.compile(
-        gemm(M, N, K, num_stages=2), out_idx=-1, execution_backend="tvm_ffi", target="llvm"
-    )
+    kernel = tilelang.compile(gemm(M, N, K, num_stages=2), out_idx=-1, execution_backend=tvm_ffi())
     for size in ((64, 64, 64), (100, 33, 70)):
         m, n, k = (s if name in symbolic else 96 for name, s in zip("MNK", size, strict=True))
         a, b = torch.randn(m, k).half(), torch.randn(k, n).half()
@@ -99,11 +99,12 @@ def convolution(N, C, H, W, F, K, S, D, P, block_M=64, block_N=32, block_K=32):
     return main
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("geometry", [(3, 1, 1, 1), (3, 2, 1, 1), (3, 1, 2, 2), (1, 1, 1, 0)])
 def test_im2col_and_gemm_are_a_convolution(geometry):
     K, S, D, P = geometry
     program = convolution(2, 32, 10, 12, 48, K, S, D, P)
-    kernel = tilelang.compile(program, out_idx=-1, execution_backend="tvm_ffi", target="llvm")
+    kernel = tilelang.compile(program, out_idx=-1, execution_backend=tvm_ffi())
     data, weight = torch.randn(2, 10, 12, 32).half(), torch.randn(K, K, 32, 48).half() * 0.1
     expected = torch.nn.functional.conv2d(
         data.float().permute(0, 3, 1, 2),
@@ -134,9 +135,10 @@ def two_launches(hint=False):
     return main
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("hint", [False, True])
 def test_two_launches_run_in_order_whatever_the_hint_about_the_cache(hint):
-    kernel = tilelang.compile(two_launches(hint), execution_backend="tvm_ffi", target="llvm")
+    kernel = tilelang.compile(two_launches(hint), execution_backend=tvm_ffi())
     a, b, c = torch.randn(64), torch.zeros(64), torch.zeros(64)
     kernel(a, b, c)
     assert torch.equal(b, a * 2) and torch.equal(c, (a * 2).flip(0) + 1)

@@ -5,6 +5,9 @@ import torch
 
 import tilelang
 import tilelang.language as T
+from tilelang.errors import LayoutError
+
+CUDA = {"kind": "cuda", "arch": "sm_90a"}
 
 
 def view_copy(shape, dtype, view_shape, view_dtype):
@@ -20,7 +23,7 @@ def view_copy(shape, dtype, view_shape, view_dtype):
     return main
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.devices("llvm", "c")
 @pytest.mark.parametrize(
     ("shape", "dtype", "view_shape", "view_dtype"),
     [
@@ -30,12 +33,13 @@ def view_copy(shape, dtype, view_shape, view_dtype):
         ((8, 32), "float16", (8, 16), "float32"),
     ],
 )
-def test_a_global_tensor_reshaped_and_retyped(target, shape, dtype, view_shape, view_dtype):
+def test_a_global_tensor_reshaped_and_retyped(shape, dtype, view_shape, view_dtype):
     program = view_copy(shape, dtype, view_shape, view_dtype)
     a = torch.randn(*shape).to(T.dtype(dtype).as_torch())
-    assert torch.equal(tilelang.compile(program, out_idx=-1, target=target)(a), a)
+    assert torch.equal(tilelang.compile(program, out_idx=-1)(a), a)
 
 
+@pytest.mark.devices
 def test_a_reshaped_output_has_the_values_in_order():
     @T.prim_func
     def main(A: T.Tensor((64,), "float32"), B: T.Tensor((4, 16), "float32")):
@@ -43,7 +47,7 @@ def test_a_reshaped_output_has_the_values_in_order():
             T.copy(T.view(A, (4, 16)), B)
 
     a = torch.randn(64)
-    assert torch.equal(tilelang.compile(main, out_idx=-1, target="llvm")(a), a.view(4, 16))
+    assert torch.equal(tilelang.compile(main, out_idx=-1)(a), a.view(4, 16))
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,7 @@ def test_a_size_mismatch_is_an_assertion_when_the_function_is_built(shape, view_
         view_copy(shape, "float32", view_shape, view_dtype)
 
 
+@pytest.mark.devices
 def test_a_float4_buffer_viewed_as_bytes_shares_its_memory():
     shapes = []
 
@@ -71,7 +76,7 @@ def test_a_float4_buffer_viewed_as_bytes_shares_its_memory():
     storage = T.dtype("float4_e2m1fn").as_torch()
     a = torch.zeros(8, 16, dtype=torch.int8).view(storage)
     b = torch.randint(0, 256, (8, 16), dtype=torch.uint8)
-    tilelang.compile(main, target="llvm")(a, b)
+    tilelang.compile(main)(a, b)
     expected = torch.cat([b[1:2], b[1:]])
     assert torch.equal(a.view(torch.uint8), expected)
 
@@ -115,21 +120,40 @@ def through_shared(dtype, view_dtype, layout, write_view, N=32, M=16):
     return main
 
 
-@pytest.mark.parametrize("layout", [None, "allocation", "view"])
-@pytest.mark.parametrize(
-    "types", [("float32", "float16"), ("float16", "float32"), ("int32", "int8")]
-)
-@pytest.mark.parametrize("write_view", [False, True])
-def test_a_shared_tile_read_or_written_as_another_dtype_is_bit_exact(types, layout, write_view):
+def check_bits(types, layout, write_view):
     dtype, view_dtype = types
     program = through_shared(dtype, view_dtype, layout, write_view)
     bits = torch.randint(-128, 128, (16, 32 * T.dtype(dtype).bits // 8), dtype=torch.int8)
     a = bits.view(T.dtype(dtype).as_torch())
-    b = tilelang.compile(program, out_idx=-1, target="llvm")(a)
+    b = tilelang.compile(program, out_idx=-1)(a)
     assert b.dtype == T.dtype(view_dtype).as_torch()
     assert torch.equal(b.contiguous().view(torch.int8), bits)
 
 
+TYPES = [("float32", "float16"), ("float16", "float32"), ("int32", "int8")]
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("layout", [None, "allocation"])
+@pytest.mark.parametrize("types", TYPES)
+@pytest.mark.parametrize("write_view", [False, True])
+def test_a_shared_tile_read_or_written_as_another_dtype_is_bit_exact(types, layout, write_view):
+    check_bits(types, layout, write_view)
+
+
+@pytest.mark.parametrize("types", TYPES)
+@pytest.mark.parametrize("write_view", [False, True])
+def test_a_layout_of_the_view_leaves_the_bits_alone(types, write_view):
+    check_bits(types, "view", write_view)
+
+
+@pytest.mark.parametrize("types", [("float32", "float16"), ("int32", "int8")])
+def test_where_layouts_are_storage_one_that_splits_elements_is_refused(types):
+    with pytest.raises(LayoutError, match="do not lie side by side"):
+        tilelang.lower(through_shared(*types, "view", True), target=CUDA)
+
+
+@pytest.mark.devices
 def test_a_shared_float4_tile_viewed_as_bytes():
     @T.prim_func
     def main(A: T.Tensor((8, 32), "float4_e2m1fn"), B: T.Tensor((8, 16), "uint8")):
@@ -140,5 +164,5 @@ def test_a_shared_float4_tile_viewed_as_bytes():
 
     a = torch.randint(-128, 128, (8, 16), dtype=torch.int8)
     storage = T.dtype("float4_e2m1fn").as_torch()
-    b = tilelang.compile(main, out_idx=-1, target="llvm")(a.view(storage))
+    b = tilelang.compile(main, out_idx=-1)(a.view(storage))
     assert torch.equal(b, a.view(torch.uint8))

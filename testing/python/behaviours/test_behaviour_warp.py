@@ -38,9 +38,10 @@ def per_thread(expression, dtype="int32", threads=32):
             tx = T.get_thread_binding(0)
             B[tx] = expression(tx)
 
-    return tilelang.compile(main, out_idx=-1, target="llvm")().tolist()
+    return tilelang.compile(main, out_idx=-1)().tolist()
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize(
     ("predicate", "any_lane", "all_lanes"),
     [
@@ -56,10 +57,12 @@ def test_any_and_all_see_every_lane(predicate, any_lane, all_lanes):
     assert [int(v != 0) for v in all_values] == [all_lanes] * 32
 
 
+@pytest.mark.devices
 def test_an_integer_predicate_counts_as_non_zero():
     assert all(per_thread(lambda tx: T.any_sync(tx % 2 * 4)))
 
 
+@pytest.mark.devices
 def test_ballots_are_64_bit_masks_of_the_lower_half():
     expected = sum(1 << lane for lane in range(32) if lane % 3 == 0)
     assert per_thread(lambda tx: T.ballot(tx % 3 == 0), "uint64") == [expected] * 32
@@ -69,11 +72,13 @@ def test_ballots_are_64_bit_masks_of_the_lower_half():
     assert str(T.ballot(T.Var("p", "int32")).ty.dtype) == "uint64"
 
 
+@pytest.mark.devices
 def test_find_first_set_on_a_ballot_is_the_first_lane_plus_one():
     assert per_thread(lambda tx: T.__ffs(T.ballot(tx >= 5))) == [6] * 32
     assert per_thread(lambda tx: T.__ffs(T.ballot(tx > 40))) == [0] * 32
 
 
+@pytest.mark.devices
 def test_find_nth_set_bit():
     def third(tx):
         return T.__fns(T.cast(T.ballot(tx % 4 == 1), "uint32"), 0, 3)
@@ -81,6 +86,7 @@ def test_find_nth_set_bit():
     assert per_thread(third) == [9] * 32
 
 
+@pytest.mark.devices
 def test_block_votes():
     count = per_thread(lambda tx: T.syncthreads_count(tx % 2 == 0))
     both = per_thread(lambda tx: T.syncthreads_and(tx < 31))
@@ -89,10 +95,12 @@ def test_block_votes():
     assert not any(both) and all(either)
 
 
+@pytest.mark.devices
 def test_a_block_of_several_warps_votes_together():
     assert per_thread(lambda tx: T.syncthreads_count(tx % 2 == 0), threads=128) == [64] * 128
 
 
+@pytest.mark.devices
 def test_matches():
     expected = [
         sum(1 << other for other in range(32) if other % 4 == lane % 4) for lane in range(32)

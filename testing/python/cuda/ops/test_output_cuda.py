@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from emulated_ops import compiles, emulate
+from emulated_ops import compiles, emulate, ends_the_context
 
 import tilelang.language as T
 from tilelang.errors import KernelAssertionError
@@ -101,6 +101,7 @@ def test_inside_a_parallel_loop_each_iteration_prints(capfd):
     assert sorted(line[-1] for line in lines) == [8, 9]
 
 
+@ends_the_context
 @pytest.mark.parametrize("form", ["block", "nest", "thread", "assert"])
 def test_a_failing_assertion_stops_the_kernel(form):
     @T.prim_func
