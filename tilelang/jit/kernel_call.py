@@ -38,6 +38,6 @@ if TYPE_CHECKING:
     show_call = show_python_call
 else:
     try:
-        from tilelang.jit.adapter.cython._launcher import KernelCall, show_call
+        from tilelang.jit._launcher import KernelCall, show_call
     except ImportError:  # a Python without the stable ABI
         KernelCall, show_call = PythonKernelCall, show_python_call

@@ -12,7 +12,7 @@ from tilelang.jit.kernel_call import KernelCall, PythonKernelCall, show_python_c
 
 WITHOUT_EXTENSION = """
 import sys
-sys.modules["tilelang.jit.adapter.cython._launcher"] = None
+sys.modules["tilelang.jit._launcher"] = None
 import torch
 import tilelang
 import tilelang.language as T

@@ -41,9 +41,7 @@ def device_launcher(bundle: KernelBundle) -> Callable[..., Any] | None:
 def with_fast_calls(launcher: Callable[..., Any], plan: LaunchPlan) -> Callable[..., Any]:
     """Let the Cython extension make the calls, where it is built: in about half the time."""
     try:
-        from tilelang.jit.adapter.cython._launcher import (  # optional, and slow to import
-            KernelLauncher,
-        )
+        from tilelang.jit._launcher import KernelLauncher  # optional
     except ImportError:  # a Python without the stable ABI
         return launcher
     wrapped: Callable[..., Any] = KernelLauncher(launcher, plan)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The call path of the cython execution backend.
+"""The call path of kernels, shared by the execution backends.
 
 A :class:`KernelLauncher` hands torch tensors to a native launcher as borrowed views: nothing is
 allocated per argument, which is what a tvm-ffi call spends most of its time on. Everything it does
