@@ -24,6 +24,7 @@ from tilelang.cuda.transform.numerics import legalize_numerics
 from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
+from tilelang.transform.simt.converge import converge_branches
 from tilelang.transform.simt.expand import expand_elementwise
 from tilelang.transform.simt.hoist import hoist_views
 from tilelang.transform.simt.lower import ThreadProgram
@@ -115,6 +116,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "hoist_views",
         lambda func, _: hoist_views(func),
         "a nest holds nothing but the work of its iterations",
+    ),
+    _step(
+        "converge_branches",
+        lambda func, _: converge_branches(func),
+        "needs to tell nests of the block from loops of a thread",
     ),
     _step(
         "guard_accesses",

@@ -21,7 +21,8 @@ from tilelang.ir import intrin
 from tilelang.ir.expr import const_int
 from tilelang.transform.simt.access_map import mentions
 from tilelang.transform.simt.launch import launch_of
-from tilelang.transform.simt.memory import Touch, touches_of
+from tilelang.transform.simt.memory import Touch, is_shared, touches_of
+from tilelang.transform.simt.private import stay_in_thread
 from tilelang.transform.simt.sites import view_of
 from tilelang.transform.simt.uniform import Uniformity
 
@@ -46,6 +47,8 @@ class _Walk:
     pending: list[Touch] = field(default_factory=list)
     placed: int = 0
     loops: list[ir.Var] = field(default_factory=list)
+    threads: dict[ir.Var, tuple[int, int]] = field(default_factory=dict)
+    ranges: dict[ir.Var, tuple[int, int]] = field(default_factory=dict)
 
     def storage(self, buffer: ir.Var) -> ir.Var:
         """The buffer that ``buffer`` is another name of."""
@@ -77,6 +80,9 @@ def place_barriers(
         return func.with_body(_without_units(func.body))
     walk = _Walk(places, Uniformity(func), _views(func.body))
     launch = launch_of(func)
+    for loop in launch.loops:
+        if str(loop.thread_binding.thread_tag).startswith("threadIdx"):
+            walk.threads[loop.loop_var] = (0, const_int(loop.extent) or 1)
     return func.with_body(launch.around(_without_units(_stmt(walk, launch.body))))
 
 
@@ -102,7 +108,7 @@ def _stmt(walk: _Walk, stmt: Any) -> Any:
     if isinstance(stmt, T.DeclBuffer):
         return stmt
     if isinstance(stmt, T.AttrStmt) and stmt.attr_key == UNIT:
-        return _unit(walk, stmt)
+        return _step(walk, stmt, touches_of(stmt))
     if isinstance(stmt, T.AttrStmt):
         body = _stmt(walk, stmt.body)
         return T.AttrStmt(stmt.node, stmt.attr_key, stmt.value, body, stmt.span)
@@ -113,7 +119,12 @@ def _stmt(walk: _Walk, stmt: Any) -> Any:
     if _is_barrier(stmt):
         walk.pending = []
         return stmt
-    return _unit(walk, stmt)
+    return _step(walk, stmt, _of_threads(stmt))
+
+
+def _of_threads(root: Any) -> list[Touch]:
+    """The accesses of code that every thread runs for itself."""
+    return [replace(touch, place=touch.indices) for touch in touches_of(root)]
 
 
 def _is_barrier(stmt: Any) -> bool:
@@ -124,8 +135,8 @@ def _is_barrier(stmt: Any) -> bool:
     return (name == _SYNC and not value.args) or name.startswith("tl.syncthreads_")
 
 
-def _unit(walk: _Walk, stmt: Any) -> Any:
-    barrier = _meet(walk, touches_of(stmt))
+def _step(walk: _Walk, stmt: Any, touches: list[Touch]) -> Any:
+    barrier = _meet(walk, touches)
     return T.SeqStmt([_sync(stmt.span), stmt]) if barrier else stmt
 
 
@@ -145,14 +156,19 @@ def _sync(span: ir.Span | None) -> T.Stmt:
 
 
 def _merged(pending: list[Touch], touches: list[Touch]) -> list[Touch]:
-    known = {(t.buffer, t.mode, _text(t)) for t in pending}
+    known = {_key(t) for t in pending}
     result = list(pending)
     for touch in touches:
-        key = (touch.buffer, touch.mode, _text(touch))
+        key = _key(touch)
         if key not in known:
             known.add(key)
             result.append(touch)
     return result
+
+
+def _key(touch: Touch) -> tuple[Any, ...]:
+    place = "" if touch.place is None else str(list(touch.place))
+    return touch.buffer, touch.mode, _text(touch), place
 
 
 def _text(touch: Touch) -> str:
@@ -171,6 +187,8 @@ def _needs_barrier(walk: _Walk, touches: list[Touch]) -> bool:
 
 def _may_meet(walk: _Walk, a: Touch, b: Touch) -> bool:
     """Whether two touches may be of the same bytes."""
+    if a.place is not None and b.place is not None and _apart(walk, a, b):
+        return False
     if not a.buffer.same_as(b.buffer):
         one, other = walk.storage(a.buffer), walk.storage(b.buffer)
         if one.same_as(other):
@@ -182,6 +200,19 @@ def _may_meet(walk: _Walk, a: Touch, b: Touch) -> bool:
     if a.indices is None or b.indices is None or len(a.indices) < 2:
         return True
     return not _other_version(walk, a.indices[0], b.indices[0])
+
+
+def _apart(walk: _Walk, a: Touch, b: Touch) -> bool:
+    """Whether code of single threads needs no order here.
+
+    Global memory is ordered by whoever writes thread programs. In shared memory a thread may do as
+    it likes with elements that no other thread touches.
+    """
+    if not (is_shared(a.buffer) and is_shared(b.buffer)):
+        return True
+    if not a.buffer.same_as(b.buffer):
+        return False
+    return stay_in_thread(a.place or (), b.place or (), walk.threads, walk.ranges)
 
 
 def _other_version(walk: _Walk, a: ir.Expr, b: ir.Expr) -> bool:
@@ -210,12 +241,13 @@ def _is_known(walk: _Walk, index: ir.Expr) -> bool:
 
 def _loop(walk: _Walk, loop: Any) -> Any:
     bounds = [loop.condition] if isinstance(loop, T.While) else [loop.min, loop.extent]
-    tested = [touch for bound in bounds for touch in touches_of(bound)]
+    tested = [touch for bound in bounds for touch in _of_threads(bound)]
     first = _meet(walk, tested)
     before = walk.pending
     divergent = not walk.uniformity.is_uniform_loop(loop)
     if isinstance(loop, T.For):
         walk.loops.append(loop.loop_var)
+        _note_range(walk, loop)
     entry, body = list(before), loop.body
     for _ in range(8):
         walk.pending, count = list(entry), walk.placed
@@ -272,7 +304,7 @@ def _at_any_time(touch: Touch, var: ir.Var) -> Touch:
 def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     if not walk.uniformity.is_uniform(stmt.condition):
         return _divergent_branch(walk, stmt)
-    first = _meet(walk, touches_of(stmt.condition))
+    first = _meet(walk, _of_threads(stmt.condition))
     start = list(walk.pending)
     then_case = _stmt(walk, stmt.then_case)
     after = walk.pending
@@ -285,10 +317,12 @@ def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
 
 def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     """Threads part here: a barrier may stand before the branch, never inside."""
-    touches = touches_of(stmt)
+    touches = _of_threads(stmt)
+    for loop in _loops_in(stmt):
+        _note_range(walk, loop)
     before = _needs_barrier(walk, touches)
     pending = [] if before else walk.pending
-    inner = _Walk(walk.places, walk.uniformity, walk.views)
+    inner = replace(walk, pending=[], placed=0, loops=[])
     for case in (stmt.then_case, stmt.else_case):
         if case is None:
             continue
@@ -301,6 +335,22 @@ def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
         return stmt
     walk.placed += 1
     return T.SeqStmt([_sync(stmt.span), stmt])
+
+
+def _note_range(walk: _Walk, loop: T.For) -> None:
+    first, extent = const_int(loop.min), const_int(loop.extent)
+    if (
+        first is not None
+        and extent is not None
+        and (loop.step is None or const_int(loop.step) == 1)
+    ):
+        walk.ranges[loop.loop_var] = (first, extent)
+
+
+def _loops_in(root: Any) -> list[T.For]:
+    found: list[T.For] = []
+    structural_walk(root, (T.For, found.append))
+    return found
 
 
 def _divergent(span: ir.Span | None) -> LoweringError:

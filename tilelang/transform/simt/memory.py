@@ -29,13 +29,15 @@ _ATOMIC = ("tl.atomic", "tl.reducer_update")
 class Touch:
     """One access: the buffer, ``"r"``, ``"w"`` or ``"a"`` (atomic), and the indices.
 
-    ``indices`` is None where they are not known.
+    ``indices`` is None where they are not known. ``place`` are the indices as they are written, for
+    accesses in the code of single threads.
     """
 
     buffer: ir.Var
     mode: str
     indices: tuple[ir.Expr, ...] | None
     span: ir.Span | None = None
+    place: tuple[ir.Expr, ...] | None = None
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of the two matters, if they meet in one place."""
