@@ -25,6 +25,7 @@ _SOURCES = {
     "tl.ptx_cp_async": (1,),
     "tl.ldmatrix": (1,),
     "tl.mma": (2, 3),
+    "tl.mma_sp": (2, 3, 4),
     "tl.atomic_add_vec": (1,),
     **{f"tl.ldg{bits}": (0,) for bits in (32, 64, 128, 256)},
 }

@@ -46,6 +46,7 @@ class CudaOperations(CudaExpressions):
             },
             "tl.ldmatrix": self._ldmatrix,
             "tl.mma": self._mma,
+            "tl.mma_sp": self._sparse_mma,
             "tl.atomic_add_vec": lambda c: self._sized("atomic_add_vec", c.args[2], c.args[:2]),
             "tirx.dp4a": lambda c: self.call("dp4a", *(self.expr(arg) for arg in c.args)),
             "tl.sync_threads": self._sync_threads,
@@ -97,6 +98,12 @@ class CudaOperations(CudaExpressions):
     def _mma(self, node: ir.Call) -> tuple[str, int]:
         row, *operands = node.args
         return self.call(f"mma_{row.value}", *(self.expr(operand) for operand in operands))
+
+    def _sparse_mma(self, node: ir.Call) -> tuple[str, int]:
+        row, *operands, selector = node.args
+        name = self.use(f"mma_sp_{row.value}")
+        values = ", ".join(self.expr(operand) for operand in operands)
+        return f"{name}<{_constant(selector)}>({values})", _ATOM
 
     def _sync_threads(self, node: ir.Call) -> tuple[str, int]:
         name = "named_barrier_sync" if node.args else "sync_threads"

@@ -113,6 +113,8 @@ class _Headers(dict[str, str]):
     """Families of functions whose members are not listed: matrix instructions and atomics."""
 
     def __missing__(self, name: str) -> str:
+        if name.startswith("mma_sp_"):
+            return "mma_sparse"
         return "mma" if name.startswith("mma_") else "atomic"
 
 

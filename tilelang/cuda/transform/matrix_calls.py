@@ -16,8 +16,17 @@ from tilelang.ir.intrin import find, simt
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.launch import launch_of
 
-__all__ = ["expand_matrix_calls"]
+__all__ = ["SPARSE_ROWS", "expand_matrix_calls"]
 
+#: Instructions of ``tl/mma_sparse.h``; their k counts the zeros of A too.
+SPARSE_ROWS = (
+    "m16n8k32_f32_f16_f16_f32",
+    "m16n8k32_f32_bf16_bf16_f32",
+    "m16n8k16_f32_tf32_tf32_f32",
+    "m16n8k64_s32_s8_s8_s32",
+    "m16n8k64_s32_u8_u8_s32",
+)
+_SPARSE_ARCH = 80
 _WARP = 32
 _PTX_NAMES = {
     **dict.fromkeys(("fp16", "float16", "f16"), "f16"),
@@ -35,7 +44,7 @@ _PTX_NAMES = {
 
 
 def expand_matrix_calls(func: T.PrimFunc, arch: int) -> T.PrimFunc:
-    """Replace ``T.ptx_mma``, ``T.ptx_ldmatrix``, ``T.mma_fill`` and ``T.mma_store``.
+    """Replace ``T.ptx_mma(_sp)``, ``T.ptx_ldmatrix``, ``T.mma_fill`` and ``T.mma_store``.
 
     Raises
     ------
@@ -51,6 +60,7 @@ def expand_matrix_calls(func: T.PrimFunc, arch: int) -> T.PrimFunc:
     calls = _Calls(arch, thread % _WARP)
     rules: dict[str, Callable[[ir.Call], T.Stmt]] = {
         "ptx_mma": calls.mma,
+        "ptx_mma_sp": calls.sparse_mma,
         "ptx_ldmatrix": calls.ldmatrix,
         "mma_fill": calls.fill,
         "mma_store": calls.store,
@@ -73,13 +83,7 @@ class _Calls:
     def mma(self, call: ir.Call) -> T.Stmt:
         """``(dtype, shape, layouts and types, A, offset, B, offset, C, offset, saturate, op)``."""
         args = _arguments(call, "T.ptx_mma", 13, 15)
-        shape, a_layout, b_layout = (_text(call, arg) for arg in args[1:4])
-        if (a_layout, b_layout) != ("row", "col"):
-            raise UnsupportedError(
-                "T.ptx_mma: matrix instructions take A row by row and B column by column, found "
-                f"{a_layout!r} and {b_layout!r}; write 'row', 'col'",
-                call.span,
-            )
+        shape = _shape(call, args)
         if len(args) > 13 and const_int(args[13]) != 0:
             raise UnsupportedError("T.ptx_mma: saturating sums are not available", call.span)
         if len(args) > 14 and _text(call, args[14]):
@@ -109,6 +113,33 @@ class _Calls:
                 call.span,
             )
         return row
+
+    def sparse_mma(self, call: ir.Call) -> T.Stmt:
+        """As :meth:`mma` up to C, then metadata, offset, selector, saturate."""
+        args = _arguments(call, "T.ptx_mma_sp", 16, 17)
+        shape = _shape(call, args)
+        a, b, c = (_ptx_name(call, arg) for arg in args[4:7])
+        name = f"{shape}_{c}_{_operand_name(a)}_{_operand_name(b)}_{c}"
+        if name not in SPARSE_ROWS:
+            raise UnsupportedError(
+                f"T.ptx_mma_sp: there is no mma.sp {name}; there is {', '.join(SPARSE_ROWS)}",
+                call.span,
+            )
+        if self.arch < _SPARSE_ARCH:
+            raise UnsupportedError(
+                f"T.ptx_mma_sp: mma.sp needs sm_{_SPARSE_ARCH}, the target is sm_{self.arch}",
+                call.span,
+            )
+        selector = const_int(args[15])
+        if selector is None or not 0 <= selector <= 3:
+            raise LoweringError(
+                f"T.ptx_mma_sp: the selector must be a constant from 0 to 3, found {args[15]}",
+                call.span,
+            )
+        if len(args) > 16 and const_int(args[16]) != 0:
+            raise UnsupportedError("T.ptx_mma_sp: saturating sums are not available", call.span)
+        operands = [_element(call, args[i], args[i + 1]) for i in (11, 7, 9, 13)]
+        return simt.call("mma_sp", name, *operands, selector, span=call.span)
 
     def ldmatrix(self, call: ir.Call) -> T.Stmt:
         """``(dtype, transposed, number, ".b16", registers, offset, shared row, offset)``."""
@@ -171,6 +202,18 @@ def _arguments(call: ir.Call, what: str, least: int, most: int) -> Sequence[Any]
         expected = str(least) if least == most else f"{least} to {most}"
         raise LoweringError(f"{what} takes {expected} arguments, found {len(args)}", call.span)
     return args
+
+
+def _shape(call: ir.Call, args: Sequence[Any]) -> str:
+    """The shape, after the layouts were found right."""
+    shape, a_layout, b_layout = (_text(call, arg) for arg in args[1:4])
+    if (a_layout, b_layout) != ("row", "col"):
+        raise UnsupportedError(
+            f"{_name(call)}: matrix instructions take A row by row and B column by column, found "
+            f"{a_layout!r} and {b_layout!r}; write 'row', 'col'",
+            call.span,
+        )
+    return shape
 
 
 def _text(call: ir.Call, node: Any) -> str:

@@ -24,6 +24,8 @@ SIMT_OPS: dict[str, str] = {
     "cp_async_wait": "(n): wait until at most n groups are pending, n constant",
     "ldmatrix": "(dst registers, src shared row of this lane, number 1|2|4, transposed 0|1)",
     "mma": "(row name, C registers, A registers, B registers): C += A * B over a warp",
+    "mma_sp": "(row name, C registers, A registers, B registers, metadata register, selector): C "
+    "+= A * B with a 2:4 sparse A",
     "atomic_add_vec": "(dst global, src registers, lanes): add neighbouring elements, each "
     "atomically; dst is aligned to them",
     "print_element": "(message, buffer, index, value): output of one element of a tile",

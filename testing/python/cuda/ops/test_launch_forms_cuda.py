@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from devices import on_gpu
 from emulated_ops import TARGET, compiles, emulate, interpreted, source_of
 
 import tilelang
@@ -170,6 +171,10 @@ def test_barrier_of_a_cluster():
     compiles(clustered(2, True))
     a = torch.randn(256)
     assert torch.equal(emulate(clustered(1, True), a), a + 1)
+    if on_gpu():
+        ranks = torch.tensor([0.0, 1.0, 0.0, 1.0]).repeat_interleave(64)
+        assert torch.equal(emulate(clustered(2, True), a), a + 1 + ranks)
+        return
     with pytest.raises(
         EmulatorError, match=r"in clusters of \(2, 1, 1\) blocks that work together"
     ):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emulated_ops import compiles, emulate, source_of
+from emulated_ops import TARGET, compiles, emulate, source_of
 
+import tilelang
 import tilelang.language as T
-from tilelang.errors import LoweringError, UnsupportedError
-
-A_SHAPE, B_SHAPE, C_SHAPE = (16, 16), (16, 16), (16, 16)
+from tilelang.errors import DeviceCompileError, LoweringError, UnsupportedError
 
 
 def product(warps=1, shape="m16n8k16", types=("fp16", "fp16", "fp32"), layouts=("row", "col")):
@@ -120,3 +119,71 @@ def one_call(call):
 def test_malformed_calls_are_refused(call, kind, message):
     with pytest.raises(kind, match=message):
         source_of(one_call(call))
+
+
+SPARSE = [
+    ("m16n8k32", "fp16", "fp32", "float16", "float32"),
+    ("m16n8k32", "bf16", "fp32", "bfloat16", "float32"),
+    ("m16n8k16", "tf32", "fp32", "float32", "float32"),
+    ("m16n8k64", "int8", "int32", "int8", "int32"),
+    ("m16n8k64", "uint8", "int32", "uint8", "int32"),
+]
+
+
+def sparse_product(shape, kind, sums, dtype, accum, selector=0):
+    """Registers go straight from and to global memory."""
+    count = 128 // torch.empty(0, dtype=getattr(torch, dtype)).element_size() // 8
+
+    @T.prim_func
+    def program(
+        A: T.Tensor((32, count), dtype),
+        B: T.Tensor((32, count), dtype),
+        E: T.Tensor((32,), "uint32"),
+        C: T.Tensor((32, 4), accum),
+    ):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            a = T.alloc_local((count,), dtype)
+            b = T.alloc_local((count,), dtype)
+            e = T.alloc_local((1,), "uint32")
+            c = T.alloc_local((4,), accum)
+            for i in T.serial(count):
+                a[i] = A[tx, i]
+                b[i] = B[tx, i]
+            e[0] = E[tx]
+            T.mma_fill(accum, 4, c.data, 0)
+            T.ptx_mma_sp(
+                accum, shape, "row", "col", kind, kind, sums,
+                a.data, 0, b.data, 0, c.data, 0, e.data, 0, selector, False,
+            )  # fmt: skip
+            for i in T.serial(4):
+                C[tx, i] = c[i]
+
+    return program
+
+
+@pytest.mark.parametrize(("shape", "kind", "sums", "dtype", "accum"), SPARSE)
+def test_sparse_instruction_compiles(shape, kind, sums, dtype, accum):
+    program = sparse_product(shape, kind, sums, dtype, accum)
+    compiles(program, "sm_80")
+    assert f"tl::mma_sp_{shape}_" in source_of(program)
+
+
+def test_emulator_refuses_sparse_instructions_by_name():
+    program = sparse_product(*SPARSE[0])
+    with pytest.raises(DeviceCompileError, match=r"T\.ptx_mma_sp: the emulator has no sparse"):
+        tilelang.compile(program, out_idx=-1, target=TARGET, execution_backend="emulator")
+
+
+@pytest.mark.parametrize(
+    ("given", "arch", "kind", "message"),
+    [
+        ({"shape": "m16n8k8"}, "sm_90a", UnsupportedError, "there is no mma.sp m16n8k8_f32_f16"),
+        ({}, "sm_75", UnsupportedError, "mma.sp needs sm_80, the target is sm_75"),
+        ({"selector": 4}, "sm_90a", LoweringError, "a constant from 0 to 3, found 4"),
+    ],
+)
+def test_sparse_instruction_the_device_lacks_is_refused(given, arch, kind, message):
+    names = ("shape", "kind", "sums", "dtype", "accum")
+    with pytest.raises(kind, match=message):
+        source_of(sparse_product(**{**dict(zip(names, SPARSE[0], strict=True)), **given}), arch)
