@@ -156,13 +156,15 @@ def _sync(span: ir.Span | None) -> T.Stmt:
 
 
 def _merged(pending: list[Touch], touches: list[Touch]) -> list[Touch]:
-    known = {_key(t) for t in pending}
+    """Both lists; touches of one buffer that are not told apart become one, of any version."""
+    places = {_key(t): i for i, t in enumerate(pending)}
     result = list(pending)
     for touch in touches:
-        key = _key(touch)
-        if key not in known:
-            known.add(key)
+        at = places.setdefault(_key(touch), len(result))
+        if at == len(result):
             result.append(touch)
+        elif _first(result[at]) != _first(touch):
+            result[at] = replace(touch, indices=None)
     return result
 
 
@@ -171,12 +173,16 @@ def _key(touch: Touch) -> tuple[Any, ...]:
     return touch.buffer, touch.mode, _text(touch), place
 
 
+def _first(touch: Touch) -> str:
+    """The first index, which may be a version."""
+    return "" if touch.indices is None or len(touch.indices) < 2 else str(touch.indices[0])
+
+
 def _text(touch: Touch) -> str:
     """The version of the buffer that is touched, where two versions can be told apart."""
     if touch.indices is None or len(touch.indices) < 2:
         return ""
-    first = touch.indices[0]
-    return str(first) if isinstance(first, (T.IntImm, T.FloorMod)) else ""
+    return _first(touch) if isinstance(touch.indices[0], (T.IntImm, T.FloorMod)) else ""
 
 
 def _needs_barrier(walk: _Walk, touches: list[Touch]) -> bool:
@@ -257,7 +263,7 @@ def _loop(walk: _Walk, loop: Any) -> Any:
         if divergent and walk.placed > count:
             raise _divergent(loop.span)
         again = _merged(entry, _next_iteration(loop, walk.pending))
-        if len(again) == len(entry):
+        if [_first(touch) for touch in again] == [_first(touch) for touch in entry]:
             break
         entry = again
     walk.pending = _merged(before, walk.pending)
