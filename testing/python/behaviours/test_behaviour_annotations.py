@@ -66,6 +66,7 @@ def guarded_copy(parallel, upper, size=256, block=128):
     return factory()
 
 
+@pytest.mark.devices
 @pytest.mark.parametrize("upper", [False, True], ids=["lower-half", "upper-half"])
 @pytest.mark.parametrize("parallel", [False, True], ids=["copy", "parallel"])
 def test_a_copy_by_half_of_the_threads_fills_the_whole_tile(parallel, upper):

@@ -149,6 +149,7 @@ def test_a_long_unrolled_loop_compiles_like_a_short_one():
     assert torch.equal(found, torch.arange(70000, dtype=torch.int32))
 
 
+@pytest.mark.devices
 def test_an_unrolled_extent_may_depend_on_the_thread():
     @T.prim_func
     def main(A: T.Tensor((32,), "int32")):
