@@ -48,11 +48,10 @@ def written_buffers(func: T.PrimFunc) -> set[ir.Var]:
         elif call.op.same_as(ELEMENT_ATOMIC) and call.attrs.kind != "load":
             written.add(call.args[0].source)
 
-    handlers = [
-        (T.BufferStore, lambda store: written.add(store.buffer) or None),
-        (ir.Call, on_call),
-    ]
-    structural_walk(func.body, handlers)
+    def on_store(store: T.BufferStore) -> None:
+        written.add(store.buffer)
+
+    structural_walk(func.body, [(T.BufferStore, on_store), (ir.Call, on_call)])
     for call in addresses:
         if not any(call.same_as(source) for source in read_only):
             target = call.args[0]

@@ -21,6 +21,7 @@ from tilelang.cuda.op.storage import shared_layouts
 from tilelang.cuda.transform.launch_facts import record_launch_facts
 from tilelang.cuda.transform.matrix_calls import expand_matrix_calls
 from tilelang.cuda.transform.numerics import legalize_numerics
+from tilelang.cuda.transform.random_state import check_random_state
 from tilelang.cuda.transform.scalar_products import expand_scalar_products
 from tilelang.ir.support import check_support
 from tilelang.transform.guard_accesses import guard_accesses
@@ -85,6 +86,11 @@ CUDA_STEPS: tuple[PassStep, ...] = (
         "check_requirements",
         lambda func, limits: check_requirements(func, limits.arch),
         "instructions the device lacks are refused at the user's call",
+    ),
+    _step(
+        "check_random_state",
+        lambda func, _: check_random_state(func),
+        "a state that was never started is refused at the user's call",
     ),
     _step("check_limits", check_limits, "a launch the device cannot make is refused first"),
     _step(

@@ -144,7 +144,8 @@ def rng_init(
     seed, seq, off : integer expressions
         ``seq`` defaults to the global number of the thread.
     generator : str
-        A state type of cuRAND.
+        A state type of cuRAND. All of them draw from Philox 4x32-10; only under its own name are
+        the numbers those of cuRAND.
 
     Raises
     ------
