@@ -48,6 +48,13 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
+#: The lane that a shuffle reads, within its group; a lane outside of it gets its own value.
+_SHUFFLES = {
+    "tl.shfl_xor": np.bitwise_xor, "tl.shfl_up": np.subtract, "tl.shfl_down": np.add,
+    "tl.shfl_sync": lambda lane, source: source + 0 * lane,
+}  # fmt: skip
+
+
 class _Registers:
     """A register array: a row for each thread."""
 
@@ -536,8 +543,8 @@ class BlockCode:
         name = node.op.name
         if name == "prim.if_then_else":
             return self._choice(*node.args)
-        if name.startswith("tl.shfl_xor"):
-            return self._shuffle(node)
+        if name in _SHUFFLES:
+            return self._shuffle(node, _SHUFFLES[name])
         if name in ("tl.syncthreads_count", "tl.syncthreads_or", "tl.syncthreads_and"):
             return self._agreement(node)
         if name == "tl.block_thread":
@@ -547,13 +554,16 @@ class BlockCode:
         dtype = numpy_dtype(dtype_of(node))
         return lambda mask: np.asarray(function(*(a(mask) for a in args))).astype(dtype)
 
-    def _shuffle(self, node):
-        value, distance = self.expr(node.args[0]), int(node.args[1])
+    def _shuffle(self, node, source):
+        value, distance, width = (self.expr(a) for a in node.args[:3])
 
         def run(mask):
             self.machine.need_warps(mask, "a shuffle")
             own = np.broadcast_to(value(mask), mask.shape)
-            return own[self.machine.number ^ distance]
+            lane = self.machine.number % width(mask)
+            other = source(lane, distance(mask))
+            inside = (other >= 0) & (other < width(mask))
+            return own[np.where(inside, self.machine.number - lane + other, self.machine.number)]
 
         return run
 

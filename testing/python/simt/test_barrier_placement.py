@@ -168,6 +168,27 @@ def test_pipelines_of_any_length(stages, trips):
     run_program(program)
 
 
+@pytest.mark.parametrize(
+    ("rows", "written", "read"),
+    [
+        (32, "k % 32", "(k + 16) % 32"), (24, "k % 24", "(k + 12) % 24"), (48, "k", "k - 10"),
+        (48, "k", "k - 1"), (6, "k % 6", "(k + 2) % 6"), (48, "47 - k", "47 - k + 9"),
+    ],
+)  # fmt: skip
+def test_versions_that_come_back_many_iterations_later(rows, written, read):
+    """What is read was written some iterations ago, and each iteration writes another row."""
+    body = f"""
+D = T.alloc_shared(({rows}, {N}), "int32")
+for k in T.serial(48):
+    for i in T.Parallel({N}):
+        D[{written}, i] = A[k % 8, i] + k
+    if k >= 24:
+        for i in T.Parallel({N}):
+            B[k % 8, i] = D[{read}, {N - 1} - i]
+"""
+    run_program(simple(body))
+
+
 def test_while_with_a_shared_condition():
     @T.prim_func
     def program(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
@@ -221,6 +242,41 @@ def test_a_branch_of_some_threads_is_ordered_with_what_is_around_it():
             B[tx] = tile[(tx + 9) % N] + tile[0]
 
     run_program(program)
+
+
+ALONE = {
+    "loop": "for q in T.serial(tx % 3):\n    v = v + S[(tx + q) % 64]",
+    "branch with a loop": "if tx < 9:\n    for q in T.serial(3):\n        v = v + S[63 - tx - q]",
+    "while": "while v < tx:\n    v = v + S[63 - tx] * S[63 - tx] + 1",
+    "versions": "for q in T.serial(tx % 3):\n    v = v + D[q % 2, 63 - tx]",
+    "early": "for q in T.serial(5):\n    if v > tx:\n        break\n    v = v + S[63 - tx] + 7",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_threads_may_read_alone_behind_one_barrier(name):
+    """What they read was written before, and is written again behind."""
+    body = "\n".join("        " + line for line in ALONE[name].splitlines())
+    text = f"""
+import tilelang.language as T
+
+@T.prim_func
+def program(A: T.Tensor(({N},), "int32"), B: T.Tensor(({N},), "int32")):
+    with T.Kernel(1, threads={N}):
+        tx = T.get_thread_binding()
+        S = T.alloc_shared(({N},), "int32")
+        D = T.alloc_shared((2, {N}), "int32")
+        v = T.alloc_var("int32")
+        v = 1
+        S[tx] = A[tx]
+        D[0, tx] = A[tx] * 2
+        D[1, tx] = A[tx] * 3
+{body}
+        S[tx] = v
+        D[1, tx] = v
+        B[tx] = S[{N - 1} - tx] + D[1, {N - 1} - tx]
+"""
+    run_program(traced(text, f"<alone {name}>"))
 
 
 DIVERGENT = {

@@ -8,7 +8,8 @@ their end also is what is pending at their start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +32,8 @@ __all__ = ["UNIT", "place_barriers", "unit"]
 #: Attribute around the code of one nest or op, which needs no barrier inside.
 UNIT = "tl.unit"
 _SYNC = "tl.sync_threads"
+#: Iterations that are told apart before what is pending counts as of any iteration.
+_ROUNDS = 8
 
 
 def unit(body: T.Stmt, span: ir.Span | None = None) -> T.Stmt:
@@ -246,29 +249,40 @@ def _is_known(walk: _Walk, index: ir.Expr) -> bool:
 
 
 def _loop(walk: _Walk, loop: Any) -> Any:
+    if walk.uniformity.is_uniform_loop(loop):
+        return _rounds(walk, loop)
+    return _parting(walk, loop, lambda inner: _rounds(inner, loop, together=False))
+
+
+def _rounds(walk: _Walk, loop: Any, together: bool = True) -> Any:
+    """Walk a loop until what is pending at its end is what is pending at its start.
+
+    Only where threads run it ``together`` does its variable tell versions apart.
+    """
     bounds = [loop.condition] if isinstance(loop, T.While) else [loop.min, loop.extent]
     tested = [touch for bound in bounds for touch in _of_threads(bound)]
     first = _meet(walk, tested)
     before = walk.pending
-    divergent = not walk.uniformity.is_uniform_loop(loop)
-    if isinstance(loop, T.For):
+    counted = together and isinstance(loop, T.For)
+    if counted:
         walk.loops.append(loop.loop_var)
         _note_range(walk, loop)
     entry, body = list(before), loop.body
-    for _ in range(8):
-        walk.pending, count = list(entry), walk.placed
+    for number in itertools.count():
+        walk.pending = list(entry)
         body = _stmt(walk, loop.body)
         if isinstance(loop, T.While) and _meet(walk, tested):
             body = T.stmt_seq(body, _sync(loop.span))
-        if divergent and walk.placed > count:
-            raise _divergent(loop.span)
         again = _merged(entry, _next_iteration(loop, walk.pending))
+        if number >= _ROUNDS and isinstance(loop, T.For):  # each iteration adds a version
+            again = _merged([], [_at_any_time(touch, loop.loop_var) for touch in again])
         if [_first(touch) for touch in again] == [_first(touch) for touch in entry]:
             break
         entry = again
     walk.pending = _merged(before, walk.pending)
-    if isinstance(loop, T.For):
+    if counted:
         walk.loops.pop()
+    if isinstance(loop, T.For):
         walk.pending = [_at_any_time(touch, loop.loop_var) for touch in walk.pending]
     result: Any
     if isinstance(loop, T.While):
@@ -282,15 +296,15 @@ def _loop(walk: _Walk, loop: Any) -> Any:
 
 
 def _next_iteration(loop: Any, pending: list[Touch]) -> list[Touch]:
-    """``pending`` as the next iteration sees it: what was ``k`` is ``k - 1`` there."""
+    """``pending`` as the next iteration sees it: version ``k % n`` is ``(k - 1) % n`` there."""
     if isinstance(loop, T.While):
         return pending
     var = loop.loop_var
     step = 1 if loop.step is None else loop.step
 
     def earlier(touch: Touch) -> Touch:
-        if touch.indices is None:
-            return touch
+        if touch.indices is None or not isinstance(touch.indices[0], T.FloorMod):
+            return _at_any_time(touch, var)
         moved = tuple(
             structural_map(i, (ir.Var, lambda v: v - step if v.same_as(var) else v))
             for i in touch.indices
@@ -309,7 +323,7 @@ def _at_any_time(touch: Touch, var: ir.Var) -> Touch:
 
 def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     if not walk.uniformity.is_uniform(stmt.condition):
-        return _divergent_branch(walk, stmt)
+        return _parting(walk, stmt, lambda inner: _cases(inner, stmt))
     first = _meet(walk, _of_threads(stmt.condition))
     start = list(walk.pending)
     then_case = _stmt(walk, stmt.then_case)
@@ -321,22 +335,27 @@ def _branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
     return T.SeqStmt([_sync(stmt.span), result]) if first else result
 
 
-def _divergent_branch(walk: _Walk, stmt: T.IfThenElse) -> Any:
-    """Threads part here: a barrier may stand before the branch, never inside."""
+def _cases(walk: _Walk, stmt: T.IfThenElse) -> None:
+    for case in (stmt.then_case, stmt.else_case):
+        if case is not None:
+            walk.pending = []
+            _stmt(walk, case)
+
+
+def _parting(walk: _Walk, stmt: Any, visit: Callable[[_Walk], Any]) -> Any:
+    """Threads part at ``stmt``: a barrier may stand before it, never inside.
+
+    ``visit`` walks what is inside; nothing is pending there at first.
+    """
     touches = _of_threads(stmt)
     for loop in _loops_in(stmt):
         _note_range(walk, loop)
     before = _needs_barrier(walk, touches)
-    pending = [] if before else walk.pending
     inner = replace(walk, pending=[], placed=0, loops=[])
-    for case in (stmt.then_case, stmt.else_case):
-        if case is None:
-            continue
-        inner.pending = []
-        _stmt(inner, case)
-        if inner.placed:
-            raise _divergent(stmt.span)
-    walk.pending = _merged(pending, touches)
+    visit(inner)
+    if inner.placed:
+        raise _divergent(stmt.span)
+    walk.pending = _merged([] if before else walk.pending, touches)
     if not before:
         return stmt
     walk.placed += 1
