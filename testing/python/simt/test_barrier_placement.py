@@ -209,6 +209,24 @@ def test_while_with_a_shared_condition():
     run_program(program)
 
 
+def test_a_row_of_an_outer_loop_is_used_again_in_an_inner_one():
+    @T.prim_func
+    def program(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
+        with T.Kernel(1, threads=N):
+            tile = T.alloc_shared((2, N), "int32")
+            total = T.alloc_fragment((N,), "int32")
+            T.clear(total)
+            for n in T.serial(2):
+                for k in T.serial(3):
+                    for i in T.Parallel(N):
+                        tile[n, i] = A[i] + k
+                    for i in T.Parallel(N):
+                        total[i] += tile[n, N - 1 - i]
+            T.copy(total, B)
+
+    run_program(program)
+
+
 # -- programs written for threads -----------------------------------------------------------------
 
 
