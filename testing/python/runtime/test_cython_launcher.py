@@ -12,9 +12,7 @@ from launch_helpers import N, plan_of, scalar, slot_array, tensor
 
 from tilelang._native import make_cpu_launcher
 
-_launcher = pytest.importorskip(
-    "tilelang.jit._launcher", reason="the extension is not built here"
-)
+_launcher = pytest.importorskip("tilelang.jit._launcher", reason="the extension is not built here")
 
 
 def renamed(plan, entry):

@@ -9,6 +9,7 @@ from thread_programs import address, buffer, kernel, load, source, store
 from tvm import ir
 from tvm import tirx as T
 from tvm.ir import prim
+from tvm.target import Target
 
 from tilelang.cuda.codegen import CudaPrinter, build_cuda
 from tilelang.cuda.compile import compile_source
@@ -292,7 +293,7 @@ def test_several_kernels_share_one_text():
         kernel([A], lambda bx, tx: [store(A, tx, T.const(1.0, "float32"))], name=name)
         for name in ("one", "two")
     )
-    text = build_cuda(tvm.IRModule({"one": first, "two": second}), None).inspect_source()
+    text = build_cuda(tvm.IRModule({"one": first, "two": second}), Target("cuda")).inspect_source()
     assert text.count("__global__") == 2 and "\none(" in text and "\ntwo(" in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm import ir
 from tvm import tirx as T
+from tvm.target import Target
 
 from tilelang.cuda.codegen import build_cuda
 from tilelang.cuda.transform.numerics import legalize_numerics
@@ -45,4 +46,4 @@ def kernel(params, make, threads=32, blocks=4, name="kernel_0", legalize=True):
 
 def source(func):
     """The CUDA text of a kernel."""
-    return build_cuda(tvm.IRModule({"kernel_0": func}), None).source
+    return build_cuda(tvm.IRModule({"kernel_0": func}), Target("cuda")).source
