@@ -40,7 +40,8 @@ def test_a_block_prints_once(capfd):
 
     a = torch.arange(8).reshape(2, 4).float()
     lines = printed(capfd, program, a)
-    assert lines == [
+    # On a device the blocks take no turns.
+    assert sorted(lines, key=lambda line: line[1]) == [
         line
         for block in (0, 1)
         for line in (
