@@ -263,6 +263,7 @@ def test_a_branch_of_some_threads_is_ordered_with_what_is_around_it():
 
 
 ALONE = {
+    "never": "for q in T.serial(0):\n    S[(tx + q) % 64] = S[tx] + q",
     "loop": "for q in T.serial(tx % 3):\n    v = v + S[(tx + q) % 64]",
     "branch with a loop": "if tx < 9:\n    for q in T.serial(3):\n        v = v + S[63 - tx - q]",
     "while": "while v < tx:\n    v = v + S[63 - tx] * S[63 - tx] + 1",

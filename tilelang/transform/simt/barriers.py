@@ -366,7 +366,7 @@ def _note_range(walk: _Walk, loop: T.For) -> None:
     first, extent = const_int(loop.min), const_int(loop.extent)
     if (
         first is not None
-        and extent is not None
+        and extent  # a loop without iterations has no values to look at
         and (loop.step is None or const_int(loop.step) == 1)
     ):
         walk.ranges[loop.loop_var] = (first, extent)
