@@ -12,6 +12,9 @@ __all__ = ["HOW_TO_GET", "compile_nvrtc", "nvrtc_version"]
 
 #: The first version that takes a lambda in a device function for one of the device.
 _LAMBDAS = (13, 5)
+#: From here on it stores results itself, where a driver is. Another program with other options was
+#: served from there (seen with 13.0: fast math, and no report of registers); our cache is enough.
+_OWN_CACHE = (13, 0)
 HOW_TO_GET = "pip install cuda-python nvidia-cuda-nvrtc (or: pip install 'tilelang[cuda]')"
 
 
@@ -78,6 +81,8 @@ def compile_nvrtc(
     try:
         kind = f"compute_{arch.removeprefix('sm_')}" if ptx else arch
         arguments = [f"--gpu-architecture={kind}", *options]
+        if nvrtc_version() >= _OWN_CACHE:
+            arguments.append("--no-cache")
         if nvrtc_version() < _LAMBDAS:
             arguments.append("--device-as-default-execution-space")
         encoded = [argument.encode() for argument in arguments]
