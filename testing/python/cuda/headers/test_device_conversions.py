@@ -60,6 +60,8 @@ def test_conversion(library, source, target):
 )
 def test_rounding_of_float32_agrees_with_torch(library, target):
     values = samples("float32")
+    if target == "float8_e4m3fn" and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+        values = values[np.abs(values) < 448]  # before, what is too large became NaN
     result = np.zeros(values.size, f"u{dtype_named(target).itemsize}")
     call(library, f"cast_float32_{target}", values, result)
     kind = getattr(torch, target)
