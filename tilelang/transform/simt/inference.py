@@ -9,95 +9,30 @@ element in the thread that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from tvm import ir, sym
 
 from tilelang.errors import LayoutError
 from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.op import TileCall
-from tilelang.ir.region import is_full_region, region_extents
+from tilelang.ir.region import is_full_region
 from tilelang.layout import Fragment
 from tilelang.layout.distribution import COPY, Distribution, Part, from_fragment
 from tilelang.transform.simt.access_map import AccessMap, map_access
+from tilelang.transform.simt.agreement import check_agreement
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits, spread
-from tilelang.transform.simt.effects import binds_an_effect
+from tilelang.transform.simt.inference_state import InferenceState, Inferred, MatrixRule, regions_of
 from tilelang.transform.simt.nest import Access, Nest, accesses_of
+from tilelang.transform.simt.reduced import reduced, reduced_tile, same_shape
 from tilelang.transform.simt.reducer_sites import of_all_threads, readable_reducers
 from tilelang.transform.simt.sites import Sites, in_registers, is_fragment, nest_fragments
 
-__all__ = ["Inferred", "MatrixRule", "infer_layouts"]
+__all__ = ["infer_layouts"]
 
 _SMALL = 64
 _NO_INSTRUCTION = "no matrix instruction fits the product it takes part in"
-
-
-class MatrixRule(Protocol):
-    """What inference asks a backend about its matrix instructions."""
-
-    def operands(self, call: TileCall) -> Mapping[str, Distribution] | None:
-        """The distribution each fragment operand of a GEMM must have; None for no demand."""
-
-
-@dataclass
-class Inferred:
-    """The decisions for one kernel.
-
-    Parameters
-    ----------
-    tiles : dict of buffer to Distribution
-    nests : list of Distribution or None
-        One for every nest in program order; None where the nest touches no tile.
-    spilled : dict of buffer to str
-        Tiles that live in shared memory instead, with the reason.
-    """
-
-    tiles: dict[ir.Var, Distribution] = field(default_factory=dict)
-    nests: list[Distribution | None] = field(default_factory=list)
-    spilled: dict[ir.Var, str] = field(default_factory=dict)
-
-
-@dataclass
-class _State:
-    sites: Sites
-    threads: int
-    rule: MatrixRule | None
-    layouts: Callable[[ir.Var], Any]
-    analyzer: sym.Analyzer
-    tiles: dict[ir.Var, Distribution] = field(default_factory=dict)
-    loops: dict[int, Distribution] = field(default_factory=dict)
-    strict: set[ir.Var] = field(default_factory=set)
-    spilled: dict[ir.Var, str] = field(default_factory=dict)
-    fragments: dict[int, list[tuple[Access, AccessMap | None]]] = field(default_factory=dict)
-
-    def known(self, buffer: ir.Var) -> Distribution | None:
-        return self.tiles.get(buffer)
-
-    def is_tile(self, buffer: ir.Var) -> bool:
-        return in_registers(buffer) and buffer not in self.spilled
-
-    def is_given(self, buffer: ir.Var) -> bool:
-        """Whether the user fixed the distribution of ``buffer``."""
-        return isinstance(self.sites.given.get(buffer), Fragment)
-
-    def spill(self, buffer: ir.Var, reason: str, span: ir.Span | None = None) -> bool:
-        """Move a tile to shared memory; True so that callers can start again.
-
-        Raises
-        ------
-        LayoutError
-            If the user fixed where its elements are.
-        """
-        if self.is_given(buffer):
-            raise LayoutError(
-                f"{buffer.name} cannot have the layout {self.sites.given[buffer]} that "
-                f"T.annotate_layout gives it: {reason}",
-                span or buffer.span,
-            )
-        self.spilled[buffer] = reason
-        return True
 
 
 def infer_layouts(
@@ -128,7 +63,7 @@ def infer_layouts(
     """
     spilled = _born_in_memory(sites)
     while True:
-        state = _State(sites, threads, rule, layouts, analyzer, spilled=dict(spilled))
+        state = InferenceState(sites, threads, rule, layouts, analyzer, spilled=dict(spilled))
         if _solve(state):
             break
         if len(state.spilled) == len(spilled):
@@ -158,7 +93,7 @@ def _born_in_memory(sites: Sites) -> dict[ir.Var, str]:
             if nest.shape is None:
                 add(access.buffer, "a loop over it has no constant extent")
     for call in sites.calls:
-        for name, region in _regions(call).items():
+        for name, region in regions_of(call).items():
             if call.name not in ("gemm", "reduce", "reducer_init", "finalize_reducer"):
                 add(region.source, f"T.{call.name} works on shared memory")
             elif not is_full_region(region):
@@ -168,11 +103,7 @@ def _born_in_memory(sites: Sites) -> dict[ir.Var, str]:
     return found
 
 
-def _regions(call: TileCall) -> dict[str, ir.TensorRegion]:
-    return {k: v for k, v in call.operands.items() if isinstance(v, ir.TensorRegion)}
-
-
-def _solve(state: _State) -> bool:
+def _solve(state: InferenceState) -> bool:
     """One round; False if a tile was spilled and everything must start again."""
     before = len(state.spilled)
     for number, nest in enumerate(state.sites.nests):
@@ -186,11 +117,11 @@ def _solve(state: _State) -> bool:
     for access in state.sites.plain:
         _plain(state, access)
     if len(state.spilled) == before:
-        _check(state)
+        check_agreement(state)
     return len(state.spilled) == before
 
 
-def _strict(state: _State) -> None:
+def _strict(state: InferenceState) -> None:
     for buffer, layout in state.sites.given.items():
         if isinstance(layout, Fragment) and state.is_tile(buffer):
             state.tiles[buffer] = _given_tile(buffer, layout, state.threads)
@@ -201,7 +132,7 @@ def _strict(state: _State) -> None:
         if call.name != "gemm":
             continue
         wanted = state.rule.operands(call)
-        for name, region in _regions(call).items():
+        for name, region in regions_of(call).items():
             buffer = region.source
             if not state.is_tile(buffer):
                 continue
@@ -228,13 +159,13 @@ def _given_tile(buffer: ir.Var, layout: Fragment, threads: int) -> Distribution:
     return tile
 
 
-def _in_product(state: _State, buffer: ir.Var, name: str, wanted: Distribution) -> str:
+def _in_product(state: InferenceState, buffer: ir.Var, name: str, wanted: Distribution) -> str:
     if state.is_given(buffer):
         return f"as {name} of T.gemm it must be {wanted.fragment()}"
     return "two matrix products want it in different registers"
 
 
-def _propagate(state: _State) -> None:
+def _propagate(state: InferenceState) -> None:
     changed = True
     while changed:
         changed = False
@@ -247,7 +178,7 @@ def _propagate(state: _State) -> None:
                 changed |= _through_finalize(state, call)
 
 
-def _through_nest(state: _State, number: int, nest: Nest) -> bool:
+def _through_nest(state: InferenceState, number: int, nest: Nest) -> bool:
     pairs = state.fragments[number]
     if not pairs:
         return False
@@ -277,7 +208,7 @@ def _given_loop(nest: Nest) -> Distribution | None:
 
 
 def _loop_from_tiles(
-    state: _State, nest: Nest, pairs: list[tuple[Access, AccessMap | None]]
+    state: InferenceState, nest: Nest, pairs: list[tuple[Access, AccessMap | None]]
 ) -> Distribution | None:
     """The nest's distribution from the best known tile in it: written and complete ones first."""
     extents = nest.shape
@@ -299,56 +230,30 @@ def _loop_from_tiles(
     return None if best is None else best[1]
 
 
-def _through_reduce(state: _State, call: TileCall) -> bool:
+def _through_reduce(state: InferenceState, call: TileCall) -> bool:
     dst = call.operand("dst").source
     if not state.is_tile(dst) or dst in state.tiles:
         return False
-    tile = _reduced_tile(state, call)
+    tile = reduced_tile(state, call)
     if tile is None:
         return False
     state.tiles[dst] = reduced(tile, call.attrs.dim, [int(e) for e in dst.shape])
     return True
 
 
-def _reduced_tile(state: _State, call: TileCall) -> Distribution | None:
-    """The distribution of what a reduction reads: the tile's, or how memory is dealt."""
-    src = call.operand("src")
-    if state.is_tile(src.source):
-        return state.known(src.source)
-    return dealt([const_int(e) or 0 for e in region_extents(src)], state.threads)
-
-
-def dealt(shape: Sequence[int], threads: int) -> Distribution:
-    """How threads share the elements of a reduction's source in memory."""
-    return spread(shape, threads, 1)
-
-
-def _through_finalize(state: _State, call: TileCall) -> bool:
+def _through_finalize(state: InferenceState, call: TileCall) -> bool:
     """The result lies where the contributions are: every thread that made some gets the total."""
     reducer, dst = call.operand("reducer").source, call.get("dst")
     if dst is None or not state.is_tile(reducer) or not state.is_tile(dst.source):
         return False
     tile = state.known(reducer)
-    if tile is None or dst.source in state.tiles or not _same_shape(reducer, dst.source):
+    if tile is None or dst.source in state.tiles or not same_shape(reducer, dst.source):
         return False
     state.tiles[dst.source] = tile
     return True
 
 
-def _same_shape(a: ir.Var, b: ir.Var) -> bool:
-    return [const_int(e) for e in a.shape] == [const_int(e) for e in b.shape]
-
-
-def reduced(tile: Distribution, dim: int, shape: list[int]) -> Distribution:
-    """The distribution of a reduction's result: the threads that shared an element all hold it."""
-    keeps = len(shape) == len(tile.shape)
-    axes = {a: a if keeps or a < dim else a - 1 for a in range(len(tile.shape)) if a != dim}
-    if not shape or len(tile.shape) == 1:
-        axes = {}
-    return tile.onto(axes, shape)
-
-
-def _choose(state: _State) -> bool:
+def _choose(state: InferenceState) -> bool:
     """Fix one thing that nothing has decided; False when nothing is left."""
     open_nests = [
         (not _touches_memory(nest), -_volume(nest), number)
@@ -363,7 +268,7 @@ def _choose(state: _State) -> bool:
         )
         return True
     for call in state.sites.calls:
-        for region in _regions(call).values():
+        for region in regions_of(call).values():
             buffer = region.source
             if state.is_tile(buffer) and buffer not in state.tiles:
                 state.tiles[buffer] = spread([int(e) for e in buffer.shape], state.threads, 1)
@@ -410,97 +315,8 @@ def _everywhere(buffer: ir.Var, threads: int) -> Distribution | None:
     return Distribution(tuple(int(e or 0) for e in shape), copies, tuple(slots))
 
 
-def _plain(state: _State, access: Access) -> None:
+def _plain(state: InferenceState, access: Access) -> None:
     """Outside of nests every thread touches the element, so every thread must hold it."""
     tile = state.known(access.buffer)
     if tile is not None and state.is_tile(access.buffer) and not tile.is_replicated(state.threads):
         state.spill(access.buffer, "every thread touches one of its elements", access.span)
-
-
-def _check(state: _State) -> None:
-    for number in range(len(state.sites.nests)):
-        loop = state.loops.get(number)
-        for access, mapping in state.fragments[number]:
-            tile = state.known(access.buffer)
-            assert loop is not None and tile is not None, "inference decided everything"
-            if loop.copies and access.is_write and binds_an_effect(state.sites.nests[number].body):
-                state.spill(access.buffer, "one thread alone gets the result of an effect")
-                return
-            if not _agrees(tile, loop, access, mapping, state.threads):
-                moved = _weaker(state, number, access.buffer)
-                state.spill(moved, _why(state, number, access, moved), access.span)
-                return
-    for call in state.sites.calls:
-        if call.name == "reduce" and not _check_reduce(state, call):
-            return
-        if call.name == "finalize_reducer" and not _check_finalize(state, call):
-            return
-
-
-def _agrees(
-    tile: Distribution, loop: Distribution, access: Access, mapping: AccessMap | None, threads: int
-) -> bool:
-    if mapping is None:
-        return not access.is_write and tile.is_replicated(threads)
-    mine = mapping.tile_of(loop)
-    if mine is None:
-        return False
-    return tile.written_by(mine) if access.is_write else tile.holds_for(mine)
-
-
-def _why(state: _State, number: int, access: Access, moved: ir.Var) -> str:
-    verb = "written" if access.is_write else "read"
-    if not state.is_given(moved):
-        return f"it is {verb} by threads that do not hold it"
-    others = [a.buffer for a, _ in state.fragments[number] if not a.buffer.same_as(access.buffer)]
-    fixed = next((f"{b.name}, {state.sites.given[b]}" for b in others if state.is_given(b)), None)
-    beside = f" of the loop that follows the layout of {fixed}" if fixed else ""
-    return f"{access.buffer.name} is {verb} by threads{beside} that do not hold its elements"
-
-
-def _weaker(state: _State, number: int, buffer: ir.Var) -> ir.Var:
-    """Which of the tiles that disagree in a nest moves.
-
-    No operand of a product if another can, and none that the user placed.
-    """
-    if buffer not in state.strict:
-        return buffer
-    others = [a.buffer for a, _ in state.fragments[number] if a.buffer not in state.strict]
-    if others:
-        return min(others, key=_size)
-    placed = [a.buffer for a, _ in state.fragments[number] if not state.is_given(a.buffer)]
-    return min(placed, key=_size) if state.is_given(buffer) and placed else buffer
-
-
-def _size(buffer: ir.Var) -> int:
-    total = 1
-    for extent in buffer.shape:
-        total *= int(extent)
-    return total
-
-
-def _check_finalize(state: _State, call: TileCall) -> bool:
-    reducer, dst = call.operand("reducer").source, call.get("dst")
-    if dst is None or not state.is_tile(reducer) or not state.is_tile(dst.source):
-        return True
-    tile = state.tiles[reducer]
-    if _same_shape(reducer, dst.source) and state.tiles[dst.source].written_by(tile):
-        return True
-    return not state.spill(reducer, "its result is needed in other threads")
-
-
-def _check_reduce(state: _State, call: TileCall) -> bool:
-    src, dst = call.operand("src").source, call.operand("dst").source
-    tile = _reduced_tile(state, call)
-    if not state.is_tile(dst) or tile is None:
-        return True
-    wanted = reduced(tile, call.attrs.dim, [int(e) for e in dst.shape])
-    if state.tiles[dst].written_by(wanted):
-        return True
-    movable = state.is_tile(src) and src not in state.strict
-    state.spill(
-        src if dst in state.strict and movable else dst,
-        "the result of T.reduce is needed in other threads",
-        call.span,
-    )
-    return False

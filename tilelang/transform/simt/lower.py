@@ -21,7 +21,8 @@ from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.block_arrays import in_shared_memory, share_block_arrays
 from tilelang.transform.simt.context import SimtContext, Tile, register_array
 from tilelang.transform.simt.defaults import default_distribution, dtype_bits
-from tilelang.transform.simt.inference import MatrixRule, infer_layouts
+from tilelang.transform.simt.inference import infer_layouts
+from tilelang.transform.simt.inference_state import MatrixRule
 from tilelang.transform.simt.launch import Launch, launch_of
 from tilelang.transform.simt.nest import Nest, accesses_of, nest_of
 from tilelang.transform.simt.notes import with_notes

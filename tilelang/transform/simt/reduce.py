@@ -17,7 +17,7 @@ from tilelang.layout.distribution import Distribution, Part
 from tilelang.transform.loops import accumulator_dtype, load, store
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext, register_array
-from tilelang.transform.simt.inference import dealt, reduced
+from tilelang.transform.simt.reduced import dealt, reduced
 
 __all__ = [
     "across",
