@@ -51,6 +51,23 @@ def reversed_tile() -> Any:
 
 
 @kernel()
+def branch_behind_an_exchange() -> Any:
+    """Some threads read what others wrote, so that the barrier has to stand before the branch."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), C: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((64,), "int32")
+            T.copy(A, S)
+            C[tx] = 0
+            if tx < 24:
+                C[tx] = S[63 - tx]
+
+    return main
+
+
+@kernel()
 def reused_memory() -> Any:
     """Two tiles that never live together, and what one left is read by other threads."""
 

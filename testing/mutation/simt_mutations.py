@@ -45,7 +45,7 @@ SIMT_MUTATIONS: tuple[Mutation, ...] = (
     _planted(
         "barriers: loops are walked once",
         f"{_SIMT}.barriers:_loop",
-        (("range(8)", "range(1)"),),
+        (("entry = again", "break"),),
         "reversed_tile",
     ),
     _planted(
@@ -69,8 +69,7 @@ SIMT_MUTATIONS: tuple[Mutation, ...] = (
         "barriers: all threads count as alike",
         f"{_SIMT}.uniform:Uniformity.is_uniform",
         (("not differs", "True"),),
-        "divergence",
-        "staged_threads",
+        "branch_behind_an_exchange",
     ),
     _planted(
         "memory: tiles that live together share bytes",

@@ -220,7 +220,7 @@ class Signature:
                 param.span,
             )
         physical = [*shape[:-1], shape[-1] // per_byte] if shape else []
-        physical += dtype.vector_shape if per_byte == 1 else ()
+        physical += dtype.vector_shape if per_byte == 1 and not dtype.packed else ()
         result = torch.empty(physical, dtype=stored)
         data = bytes_at(result.data_ptr(), result.numel() * result.element_size(), result)
         data[:] = 0

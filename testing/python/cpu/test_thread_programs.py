@@ -184,7 +184,9 @@ def test_threads_leave_loops_around_barriers_one_by_one():
             B[0, tx] = x
             B[1, tx] = turns
 
-    check(program, integers(32, low=0, high=14), torch.zeros(2, 32, dtype=torch.int32))
+    # Which lanes of a warp are together behind a divergent loop exit, GPUs leave open.
+    args = integers(32, low=0, high=14), torch.zeros(2, 32, dtype=torch.int32)
+    check(program, *args, targets=TARGETS)
 
 
 def test_a_break_that_all_threads_take_together():

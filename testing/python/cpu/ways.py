@@ -8,17 +8,26 @@ import tilelang
 from tilelang.interpreter import interpret
 
 TARGETS = ("llvm", "c")
+EMULATED = "emulated cuda"
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def execute(program, args, target, out_idx=None):
     """Tensors after a run on copies of ``args``: those passed, then the outputs.
 
-    ``target`` is ``"llvm"``, ``"c"`` or ``"interpreter"``.
+    ``target`` is ``"llvm"``, ``"c"``, ``"interpreter"`` or :data:`EMULATED`.
     """
     args = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
     if target == "interpreter":
         outputs = interpret(program, *args, out_idx=out_idx)
+    elif target == EMULATED:
+        kernel = tilelang.compile(
+            program,
+            target={"kind": "cuda", "arch": "sm_90a"},
+            execution_backend="emulator",
+            out_idx=out_idx,
+        )
+        outputs = kernel(*args)
     else:
         outputs = tilelang.compile(program, target=target, out_idx=out_idx)(*args)
     if outputs is None:
@@ -50,7 +59,7 @@ def assert_same_bits(actual, expected, what=""):
         )
 
 
-def check(program, *args, out_idx=None, targets=TARGETS):
+def check(program, *args, out_idx=None, targets=(*TARGETS, EMULATED)):
     """Assert that the targets agree with the interpreter; returns the tensors it produced."""
     expected = execute(program, args, "interpreter", out_idx)
     for target in targets:

@@ -5,6 +5,7 @@ Pointers are made by ``T.address_of`` of an element. All are statements but for 
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from tvm import ir
@@ -37,16 +38,18 @@ SIMT_OPS: dict[str, str] = {
 def op_name(name: str) -> str:
     """The IR op of ``name``; registered on first use."""
     full = _PREFIX + name
-    if full not in _KNOWN:
-        _KNOWN.update(ir.Op.list_op_names())
-    if full not in _KNOWN:
-        ir.register_op_attr(full, "TCallEffectKind", 3)
-        ir.register_op_attr(full, "TScriptPrinterName", name)
-        _KNOWN.add(full)
+    with _LOCK:
+        if full not in _KNOWN:
+            _KNOWN.update(ir.Op.list_op_names())
+        if full not in _KNOWN:
+            ir.register_op_attr(full, "TCallEffectKind", 3)
+            ir.register_op_attr(full, "TScriptPrinterName", name)
+            _KNOWN.add(full)
     return full
 
 
 _KNOWN: set[str] = set()
+_LOCK = threading.Lock()  # kernels are compiled in parallel
 
 
 def _argument(value: Any) -> ir.Expr:

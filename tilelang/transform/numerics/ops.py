@@ -9,6 +9,7 @@ backend gives them meaning at its end: by formulas, or by functions of its langu
 
 from __future__ import annotations
 
+import threading
 from functools import cache, lru_cache
 from typing import Any
 
@@ -22,21 +23,31 @@ _PURE, _READS = 1, 2  # effect kinds of TVM; analysis does not look through a re
 _EFFECTS = {"keep": _READS}
 
 
+_LOCK = threading.Lock()
+"""Kernels are compiled in parallel, and an operator is registered once."""
+
+
 @cache
 def _op(name: str) -> ir.Op:
     """The TVM operator of ``name``; registered when it is first used, which costs a few calls."""
     full = PREFIX + name
-    if full not in _existing():
-        ir.register_op_attr(full, "TCallEffectKind", _EFFECTS.get(name, _PURE))
-        ir.register_op_attr(full, "TVectorizable", True)
-        ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))
+    with _LOCK:
+        _register(full, name)
     return ir.Op.get(full)
 
 
+def _register(full: str, name: str) -> None:
+    if full not in _existing():
+        _existing().add(full)
+        ir.register_op_attr(full, "TCallEffectKind", _EFFECTS.get(name, _PURE))
+        ir.register_op_attr(full, "TVectorizable", True)
+        ir.register_op_attr(full, "TScriptPrinterName", full.replace(".", "_"))
+
+
 @cache
-def _existing() -> frozenset[str]:
-    """Operators that exist when the first one is used; listing them is slow."""
-    return frozenset(map(str, ir.Op.list_op_names()))
+def _existing() -> set[str]:
+    """Operators that exist; they are listed once, which is slow."""
+    return set(map(str, ir.Op.list_op_names()))
 
 
 @lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ from tilelang.ir.op import REDUCER_INIT, TileCall
 from tilelang.transform import elementwise
 from tilelang.transform.simt.access_map import mentions
 from tilelang.transform.simt.launch import launch_of
+from tilelang.transform.simt.own_storage import lower_own
 from tilelang.transform.simt.reducer_style import name_updates
 from tilelang.transform.thread_use import is_thread_program
 
@@ -42,6 +43,8 @@ def expand_elementwise(func: T.PrimFunc) -> T.PrimFunc:
         if call is not None and threads is not None and _is_per_thread(call, threads):
             if call.name in _PER_ELEMENT:
                 return _serial(ELEMENTWISE[call.name](call, None))
+            if call.name not in ("reducer_init", "finalize_reducer") and _is_own(call):
+                return lower_own(call)
         if call is not None and call.name == "reducer_init":
             return _with_bound_start(stmt, call)
         if call is None or call.name not in ELEMENTWISE:
@@ -57,6 +60,11 @@ def _is_per_thread(call: TileCall, threads: list[ir.Var]) -> bool:
         str(region.source.scope()) in ("local", "local.var") or mentions(region, threads)
         for region in (*call.regions("r"), *call.regions("w"))
     )
+
+
+def _is_own(call: TileCall) -> bool:
+    """Whether a result of the op is storage that every thread has for itself."""
+    return any(str(r.source.scope()) in ("local", "local.var") for r in call.regions("w"))
 
 
 def _serial(nest: T.Stmt) -> T.Stmt:

@@ -18,10 +18,6 @@ inline __device__ int get_warp_group_idx(int warp_size = 32, int warps_per_group
   return linear_thread() / (warp_size * warps_per_group);
 }
 
-/*! \brief True in one thread of each `extent` threads; 0 is the whole block. */
-inline __device__ bool shuffle_elect(int extent) {
-  return (extent == 0 ? linear_thread() : linear_thread() % extent) == 0;
-}
 
 namespace warp_detail {
 
@@ -67,6 +63,24 @@ inline __device__ T reduce(T value, Combine combine) {
 }
 
 }  // namespace warp_detail
+
+/*!
+ * \brief True in the first active lane of each `extent` threads.
+ *
+ * Of a group of several warps the first one takes part; 0 is the whole block.
+ */
+inline __device__ bool shuffle_elect(int extent) {
+  const int thread = linear_thread();
+  const int lane = thread % 32;
+  unsigned active = static_cast<unsigned>(activemask());
+  if (extent == 0 || extent > 32) {
+    const int warp = thread / 32;
+    if (extent == 0 ? warp != 0 : warp % (extent / 32) != 0) return false;
+  } else if (extent < 32) {
+    active &= ((1u << extent) - 1u) << (lane / extent * extent);
+  }
+  return lane == __ffs(static_cast<int>(active)) - 1;
+}
 
 template <class T>
 inline __device__ T warp_reduce_sum(T value) {
