@@ -63,6 +63,8 @@ def branch_behind_an_exchange() -> Any:
             C[tx] = 0
             if tx < 24:
                 C[tx] = S[63 - tx]
+            T.sync_threads()
+            C[tx] = C[tx] + S[tx]
 
     return main
 

@@ -44,8 +44,13 @@ SIMT_MUTATIONS: tuple[Mutation, ...] = (
     ),
     _planted(
         "barriers: loops are walked once",
-        f"{_SIMT}.barriers:_loop",
-        (("entry = again", "break"),),
+        f"{_SIMT}.barriers:_rounds",
+        (
+            (
+                "[_first(touch) for touch in again] == [_first(touch) for touch in entry]",
+                "True",
+            ),
+        ),
         "reversed_tile",
     ),
     _planted(
@@ -182,7 +187,7 @@ SIMT_MUTATIONS: tuple[Mutation, ...] = (
     ),
     _planted(
         "inference: whoever reads a tile is taken to hold it",
-        f"{_SIMT}.inference:_agrees",
+        f"{_SIMT}.agreement:_agrees",
         (("tile.written_by(mine) if access.is_write else tile.holds_for(mine)", "True"),),
         "tile_and_its_mirror",
     ),
