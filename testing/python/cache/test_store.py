@@ -220,8 +220,10 @@ def test_readers_never_see_half_an_entry(store):
     for _ in range(50):
         store.put(key_of(1), FILES)
         store.remove(key_of(1))
-    store.put(key_of(1), FILES)
-    time.sleep(0.02)
+    deadline = time.monotonic() + 30
+    while not seen and time.monotonic() < deadline:  # the reader may have had no turn yet
+        store.put(key_of(1), FILES)
+        time.sleep(0.001)
     stop.set()
     reader.join()
     assert seen and all(seen)

@@ -23,7 +23,7 @@ def instructions():
             yield Instruction(row.m, row.n, row.k, a, a, c, ACCUMULATORS[c])
 
 
-@pytest.mark.parametrize("step", instructions(), ids=lambda step: step.name)
+@pytest.mark.parametrize("step", list(instructions()), ids=lambda step: step.name)
 @pytest.mark.parametrize("warps", [(1, 1), (2, 2), (1, 3)], ids=str)
 def test_registers_of_every_instruction(step, warps):
     """Of each warp, each tile and each step along k: lane, register and element agree."""
@@ -61,7 +61,7 @@ def holds(tile, index, thread, slot):
             assert thread // part.stride % part.extent == digit
 
 
-@pytest.mark.parametrize("step", instructions(), ids=lambda step: step.name)
+@pytest.mark.parametrize("step", list(instructions()), ids=lambda step: step.name)
 def test_registers_fill_the_words_of_an_instruction(step):
     row = mma_row(step.name)
     bits = ELEMENT_BITS[step.a]
