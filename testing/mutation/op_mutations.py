@@ -126,19 +126,19 @@ OP_MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reduce: NaN does not propagate",
-        f"{_OP}.reduction:_combine",
+        "tilelang.transform.folds:combine",
         (("not nan_propagate", "True"),),
         ("reduce_nan",),
     ),
     Mutation(
         "reduce: integers wrap in the dtype of the source",
-        f"{_OP}.reduction:_working_dtype",
+        "tilelang.transform.folds:working_dtype",
         (("return target", "return source"),),
         ("reduce_wide",),
     ),
     Mutation(
         "reduce: halves are summed as halves",
-        f"{_OP}.reduction:_working_dtype",
+        "tilelang.transform.folds:working_dtype",
         (
             (
                 "accumulator_dtype(source) if not target.startswith('float64') else 'float64'",

@@ -14,7 +14,6 @@ from tvm import tirx as T
 
 from tilelang.cpu.op.loops import (
     Lowering,
-    accumulator_dtype,
     alloc,
     load,
     nest,
@@ -27,26 +26,12 @@ from tilelang.ir.expr import const_int, dtype_of, is_float_dtype
 from tilelang.ir.op import TileCall
 from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
+from tilelang.transform import folds
+from tilelang.transform.folds import Combine, working_dtype
 
 __all__ = ["lower_logical", "lower_reduce", "lower_scan"]
 
-Combine = Callable[[ir.Expr, ir.Expr], ir.Expr]
 _UNROLL = 4
-
-
-def _combine(kind: str, nan_propagate: bool) -> Combine:
-    folds: dict[str, Combine] = {
-        "sum": lambda a, b: a + b,
-        "bitand": lambda a, b: T.bitwise_and(a, b),
-        "bitor": lambda a, b: T.bitwise_or(a, b),
-        "bitxor": lambda a, b: T.bitwise_xor(a, b),
-    }
-    if kind in folds:
-        return folds[kind]
-    pick: Combine = (lambda a, b: T.max(a, b)) if kind == "max" else (lambda a, b: T.min(a, b))
-    if not nan_propagate:
-        return pick
-    return lambda a, b: T.Select(T.isnan(a), a, T.Select(T.isnan(b), b, pick(a, b)))
 
 
 def _step(kind: str, nan_propagate: bool, dtype: str) -> Combine:
@@ -55,26 +40,18 @@ def _step(kind: str, nan_propagate: bool, dtype: str) -> Combine:
     A NaN compares false, so one comparison ignores it; the general minimum and maximum need two.
     """
     if nan_propagate or kind not in ("max", "min") or not is_float_dtype(dtype):
-        return _combine(kind, nan_propagate)
+        return folds.combine(kind, nan_propagate)
     if kind == "max":
         return lambda partial, element: T.Select(element > partial, element, partial)
     return lambda partial, element: T.Select(element < partial, element, partial)
 
 
-def _working_dtype(src: ir.TensorRegion, dst: ir.TensorRegion) -> str:
-    """Sums of integers wrap in the dtype of the result, everything else in the wider operand."""
-    source, target = dtype_of(src), dtype_of(dst)
-    if is_float_dtype(source):
-        return accumulator_dtype(source) if not target.startswith("float64") else "float64"
-    return target
-
-
 def lower_reduce(call: TileCall, ctx: Lowering) -> T.Stmt:
     """Reduce dimension ``dim`` of ``src`` into ``dst``."""
     attrs, src, dst = call.attrs, call.operand("src"), call.operand("dst")
-    dtype = _working_dtype(src, dst)
+    dtype = working_dtype(dtype_of(src), dtype_of(dst))
     kind = attrs.kind.removeprefix("abs")
-    combine = _combine(kind, attrs.nan_propagate)
+    combine = folds.combine(kind, attrs.nan_propagate)
     step = _step(kind, attrs.nan_propagate, dtype)
     extents = region_extents(src)
     outer, extent, inner = extents[: attrs.dim], extents[attrs.dim], extents[attrs.dim + 1 :]
@@ -249,8 +226,8 @@ def _reduce_columns(
 def lower_scan(call: TileCall, ctx: Lowering) -> T.Stmt:
     """Inclusive scan along ``dim``; vectors run along the inner dimensions."""
     attrs, src, dst = call.attrs, call.operand("src"), call.operand("dst")
-    dtype = _working_dtype(src, dst)
-    combine = _combine(attrs.kind, False)
+    dtype = working_dtype(dtype_of(src), dtype_of(dst))
+    combine = folds.combine(attrs.kind, False)
     extents = region_extents(src)
     outer, extent, inner = extents[: attrs.dim], extents[attrs.dim], extents[attrs.dim + 1 :]
     sizes = [const_int(e) or 1 for e in inner] or [1]

@@ -13,8 +13,8 @@ from tilelang.ir.expr import dtype_of, is_float_dtype
 from tilelang.ir.op import TileCall
 from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
+from tilelang.transform.folds import combine, working_dtype
 from tilelang.transform.loops import alloc, load, serial, store
-from tilelang.transform.simt.reduce import combine, working_dtype
 
 __all__ = ["lower_own"]
 

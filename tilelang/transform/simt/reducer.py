@@ -19,11 +19,12 @@ from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
 from tilelang.layout.distribution import COPY, Distribution
 from tilelang.transform import elementwise
+from tilelang.transform.folds import combine
 from tilelang.transform.loops import store
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext
 from tilelang.transform.simt.dealt import deal
-from tilelang.transform.simt.reduce import across, combine, exchange_lanes, exchange_warps, inside
+from tilelang.transform.simt.reduce import across, exchange_lanes, exchange_warps, inside
 
 __all__ = ["contribute", "lower_finalize_reducer", "lower_reducer_init", "update_atomically"]
 

@@ -20,10 +20,10 @@ from tilelang.ir.expr import const_int, dtype_of
 from tilelang.ir.op import TileCall
 from tilelang.ir.op.reducer import identity
 from tilelang.ir.region import region_extents
+from tilelang.transform.folds import Combine, combine, working_dtype
 from tilelang.transform.loops import load, store
 from tilelang.transform.simt.barriers import unit
 from tilelang.transform.simt.context import SimtContext, register_array
-from tilelang.transform.simt.reduce import Combine, combine, working_dtype
 from tilelang.transform.simt.row_major import digits_of
 
 __all__ = ["lower_scan"]
